@@ -213,3 +213,28 @@ fn a_node_that_is_away_for_a_moment_is_asked_again() {
     let result = said.iter().find(|said| said.get("nics").is_some()).expect("a result");
     assert_eq!(result["findings"], serde_json::json!([]), "{result}");
 }
+
+#[test]
+fn two_checks_at_a_time_do_not_disturb_each_other() {
+    need_node!(node::windows());
+    let cluster = cluster(2, 1, "fuse");
+    let directories = [Directory::new(), Directory::new()];
+    let paths = directories.each_ref().map(|directory| directory.join(""));
+    let options = ["--wait=20s", SILENCE];
+    let both = |path: &String| [1, 2].map(|node| (format!("n{node}"), path.clone()));
+    let running: Vec<_> = paths
+        .iter()
+        .flat_map(both)
+        .map(|(node, path)| check(&cluster, &node, 2, &path, &options).start())
+        .collect();
+    let outputs = running.into_iter().map(|child| child.wait_with_output().expect("it ends"));
+    let results: Vec<Value> = outputs
+        .map(|output| serde_json::from_slice(&output.stdout).expect("JSON"))
+        .filter(|said: &Value| said.get("nics").is_some())
+        .collect();
+    assert_eq!(results.len(), 2, "{results:?}");
+    for result in results {
+        assert_eq!(result["findings"], serde_json::json!([]), "{result}");
+        assert_eq!(result["nics"][0]["pairs"].as_array().expect("a list").len(), 2);
+    }
+}
