@@ -207,7 +207,8 @@ mod tests {
             assert_eq!(error.to_string(), format!("{kind}: expected a regular file"));
         }
         assert_eq!(read(Path::new("/dev/null"), 9).unwrap(), b"");
-        assert_eq!(read(Path::new("/nonexistent"), 9).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let missing = directory.path().join("missing");
+        assert_eq!(read(&missing, 9).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
