@@ -287,7 +287,7 @@ fn screens_of_the_guide_are_what_the_command_prints() {
 
 #[test]
 fn commands_of_the_documents_work() {
-    let _limit = node::limit();
+    let _limit = node::limit(node::LIMIT);
     let bin = programs();
     let served = node::possible();
     let mut failed = Vec::new();

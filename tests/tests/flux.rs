@@ -72,7 +72,7 @@ fn in_instance(owner: &str, vnis: &str, settings: &str, commands: &str) -> Optio
     // Jobs of other users find what is below.
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
     let commands = directory.write("commands", &format!("set -eu\n{FUNCTIONS}{commands}"));
-    let _limit = node::limit();
+    let _limit = node::limit(node::LIMIT);
     let output = Command::new("timeout")
         .args(["400", CLUSTER, "sh", &commands])
         .env(PREFIX, prefix)

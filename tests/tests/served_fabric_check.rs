@@ -102,7 +102,7 @@ fn blamed(result: &Value) -> (Vec<&str>, &str) {
 
 #[test]
 fn all_is_well_on_two_nodes_with_two_nics() {
-    let _limit = node::limit();
+    let _limit = node::limit(node::LIMIT);
     for door in node::doors() {
         let cluster = cluster(2, 2, door);
         let result = checked(&cluster, 2, ("", &[]));

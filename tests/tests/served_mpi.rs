@@ -19,7 +19,7 @@ fn mpi(options: &[&str], script: &str) -> Output {
 
 #[test]
 fn a_launcher_finds_a_job_on_every_node() {
-    let _limit = node::limit();
+    let _limit = node::limit(node::LIMIT);
     let script = "hostname; echo $SLINGSHOT_VNIS $SLINGSHOT_DEVICES $SLINGSHOT_SVC_IDS; \
                   for node in $(cat $HYDRA_HOST_FILE); do ssh $node 'cxi-mock ctl state'; done | \
                   grep -c '\"svc_count\": 2'; echo $CXI_MOCK_DIR; exit 3";
@@ -204,7 +204,7 @@ fn a_job_has_what_hardware_collectives_need() {
 
 #[test]
 fn it_ends_with_what_has_moved() {
-    let _limit = node::limit();
+    let _limit = node::limit(node::LIMIT);
     let script = "nid() { ssh $1 $CLIENT nid cxi1; }; one=$(nid n1); two=$(nid n2); \
                   ssh n2 $CLIENT exchange cxi1 4 $one 3 50 & $CLIENT exchange cxi1 3 $two 4 50; wait; \
                   cxi-mock ctl --node n2 kill";

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 pub use server::*;
 
 /// Longest time of a test, unless tests run at full length.
-const LIMIT: Duration = Duration::from_secs(600);
+pub const LIMIT: Duration = Duration::from_secs(600);
 
 /// Leaves a test if no node can be served here, or one of more conditions does not hold, and ends
 /// the program if the test hangs.
@@ -27,7 +27,7 @@ macro_rules! need_node {
         if !(node::possible() $(&& $condition)*) {
             return;
         }
-        let _limit = node::limit();
+        let _limit = node::limit(node::LIMIT);
     };
 }
 
@@ -69,12 +69,12 @@ pub fn refused(output: &Output, why: &str) {
     assert!(text.contains(why), "{text}");
 }
 
-/// Ends this program and its children, with the name of the test, if the test takes too long: until
+/// Ends this program and its children, with the name of the test, if the test takes longer: until
 /// what is returned is dropped.
-pub fn limit() -> Sender<()> {
+pub fn limit(longest: Duration) -> Sender<()> {
     let (running, ended) = channel();
     let test = thread::current().name().unwrap_or("a test").to_owned();
-    let limit = LIMIT + soak_length(0);
+    let limit = longest + soak_length(0);
     thread::spawn(move || {
         if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             let _ = writeln!(std::io::stderr(), "{test} takes longer than {limit:?}");
