@@ -1,4 +1,4 @@
-//! What a site with HPE Slingshot's Cassini NIC (CXI) decides and stores: which job has which VNIs,
+//! The decisions and files of a site with HPE Slingshot's Cassini NIC (CXI): which job has which VNIs,
 //! the settings of its machines, and reservations at the fabric manager. Nothing here sends a command
 //! to a NIC; the crate `cxi-job` does.
 //!
