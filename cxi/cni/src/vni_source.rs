@@ -2,13 +2,13 @@
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fs, thread};
 
 use cxi::{Vni, kernel_file};
-use cxi_site::{IdSet, durable};
+use cxi_site::{IdSet, durable, end_within};
 use serde::Deserialize;
 
 use crate::call::Container;
@@ -19,7 +19,6 @@ use crate::record::Attachment;
 const ARGUMENT: &str = "CXI_VNIS";
 /// The most bytes of a program's output.
 const LONGEST: u64 = 64 << 10;
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// The VNIs of a pod, the application's first. Empty if the pod needs none.
 pub(crate) type VniList = Vec<Vni>;
@@ -228,7 +227,7 @@ fn call(
         .map_err(|error| failed(error.to_string()))?;
     let output = collected(child.stdout.take());
     let complaint = collected(child.stderr.take());
-    let status = wait(&mut child, Duration::from_secs(seconds.into()));
+    let status = end_within(&mut child, Duration::from_secs(seconds.into()));
     let status = status.map_err(|error| failed(error.to_string()))?;
     let Some(status) = status else {
         return Err(failed(format!("did not end within {seconds} s")));
@@ -256,20 +255,4 @@ fn collected(pipe: Option<impl io::Read + Send + 'static>) -> mpsc::Receiver<Str
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver
-}
-
-/// Waits for the end of a program, which is killed if it takes too long.
-fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<std::process::ExitStatus>> {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if start.elapsed() >= limit {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(PAUSE);
-    }
 }

@@ -11,6 +11,7 @@
 //! | hardware collectives | [`collectives`], [`fabric`] |
 //! | names and lists of jobs and nodes | [`JobId`], [`NodeName`], [`HostList`], [`IdSet`] |
 //! | processes that have a device open | [`ProcFs`] |
+//! | a program that has to end in time | [`end_within`] |
 //!
 //! ```
 //! use cxi_site::pool::log::FileLog;
@@ -36,6 +37,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
+mod child;
 pub mod collectives;
 pub mod durable;
 mod error_code;
@@ -51,6 +53,7 @@ pub mod secret;
 pub mod settings;
 mod text;
 
+pub use child::end_within;
 pub use durable::FileLock;
 pub use error_code::ErrorCode;
 pub use host_list::{HostList, cpus_at};

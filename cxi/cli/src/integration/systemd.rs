@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use cxi_site::end_within;
 
 use super::cli::Machine;
 use crate::options::Common;
@@ -59,17 +60,10 @@ fn tell(words: &[&str], machine: &Machine, common: &Common) -> Option<String> {
         Ok(child) => child,
         Err(error) => return Some(format!("{line}: {error}: run it by hand")),
     };
-    let end = Instant::now() + DEADLINE;
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => return None,
-            Ok(Some(status)) => return Some(format!("{line}: {status}: run it by hand")),
-            Ok(None) if Instant::now() < end => sleep(Duration::from_millis(20)),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Some(format!("{line}: not done within {DEADLINE:?}: run it by hand"));
-            }
-        }
+    match end_within(&mut child, DEADLINE) {
+        Ok(Some(status)) if status.success() => None,
+        Ok(Some(status)) => Some(format!("{line}: {status}: run it by hand")),
+        Ok(None) => Some(format!("{line}: not done within {DEADLINE:?}: run it by hand")),
+        Err(error) => Some(format!("{line}: {error}: run it by hand")),
     }
 }

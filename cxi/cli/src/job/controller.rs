@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 use std::io;
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi_job::site::{Controller, Done, ReserveRequest, Site};
-use cxi_site::{JobId, NodeName, input};
+use cxi_site::{JobId, NodeName, end_within, input};
 use cxi_vni_etcd::SitePool;
 use serde_json::json;
 
@@ -85,19 +84,14 @@ fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure
         Ok(text) => text.is_none(),
         Err(error) => error.kind() == io::ErrorKind::TimedOut,
     };
-    let status = loop {
-        match child.try_wait().map_err(|error| failed(error.to_string()))? {
-            Some(status) if !late => break status,
-            None if !late && Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
-            _ => {
-                let _ = child.kill();
-                let _ = child.wait();
-                let wait = humantime::format_duration(wait);
-                return Err(failed(format!(
-                    "no list of jobs within {wait}: the setting wait changes how long to wait"
-                )));
-            }
-        }
+    let left =
+        if late { Duration::ZERO } else { deadline.saturating_duration_since(Instant::now()) };
+    let ended = end_within(&mut child, left).map_err(|error| failed(error.to_string()))?;
+    let Some(status) = ended.filter(|_| !late) else {
+        let wait = humantime::format_duration(wait);
+        return Err(failed(format!(
+            "no list of jobs within {wait}: the setting wait changes how long to wait"
+        )));
     };
     let text = text.map(Option::unwrap_or_default).and_then(input::text);
     let text = text.map_err(|error| failed(error.to_string()))?;
