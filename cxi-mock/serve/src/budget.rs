@@ -73,7 +73,7 @@ fn is_owner(user: u32) -> bool {
 /// Things that users, or open files, have taken.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// Whose they are.
+    /// Kind of owner, which a number follows in messages.
     whose: &'static str,
     /// Their name in the plural.
     what: &'static str,
