@@ -6,11 +6,11 @@ floors="
 cxi-ioctl 95
 cxi-ioctl/hw 94
 cxi 96
-cxi/data 94
-cxi/site 93
-cxi/job 93
-cxi/vni-etcd 89
-cxi/cli 91
+cxi/data 95
+cxi/site 95
+cxi/job 94
+cxi/vni-etcd 96
+cxi/cli 92
 cxi/cni 94
 cxi/capi 0
 cxi/job-capi 0
