@@ -7,7 +7,7 @@ features() {
     local crate log
     log=$(mktemp) || return 1
     for crate in "${published[@]}"; do
-        if ! cargo hack check --quiet --package "$crate" --exclude-features aws-lc-rs "$@" > "$log" 2>&1 ||
+        if ! nice cargo hack check --quiet --package "$crate" --exclude-features aws-lc-rs "$@" > "$log" 2>&1 ||
             grep '^warning: ' "$log" | grep -qv 'specified feature `aws-lc-rs` not found'; then
             cat "$log"
             rm "$log"
@@ -23,7 +23,7 @@ aarch64() {
 
 has_ended "tools for gates"
 if cargo_has hack; then
-    # One package is checked at a time, which leaves most of a processor to others.
+    # One package is checked at a time, which leaves most of a processor to the tests.
     beside "each feature" features --each-feature
     long_step "features in every combination" features --feature-powerset
 else
