@@ -61,6 +61,17 @@ impl Etcd {
         scheme: &'static str,
         options: &[&str],
     ) -> Option<Vec<Self>> {
+        // Another program may take a port between its choice and the start.
+        for _ in 0..4 {
+            let mut started = Self::started(count, scheme, options)?;
+            if Self::become_ready(&mut started) {
+                return Some(started);
+            }
+        }
+        panic!("etcd has ended four times as soon as it was started")
+    }
+
+    fn started(count: usize, scheme: &'static str, options: &[&str]) -> Option<Vec<Self>> {
         let free = || {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             listener.local_addr().unwrap()
@@ -88,20 +99,21 @@ impl Etcd {
             Some(Self { command, process, address, scheme, _data: data })
         });
         let started: Option<Vec<Self>> = started.collect();
-        let Some(started) = started else {
-            return skip("there is no etcd (apt-get install etcd-server)");
-        };
-        started.iter().for_each(Self::wait);
-        Some(started)
+        started.or_else(|| skip("there is no etcd (apt-get install etcd-server)"))
     }
 
-    /// Members listen before they have a leader, and refuse everything until then.
-    fn wait(&self) {
+    /// Waits for all members; `false` if one has ended. They listen before they have a leader, and refuse
+    /// everything until then.
+    fn become_ready(members: &mut [Self]) -> bool {
         let deadline = Instant::now() + Duration::from_secs(60);
-        while !self.is_ready() {
+        while !members.iter().all(Self::is_ready) {
+            if members.iter_mut().any(|member| member.process.try_wait().unwrap().is_some()) {
+                return false;
+            }
             assert!(Instant::now() < deadline, "etcd is not ready");
             sleep(Duration::from_millis(20));
         }
+        true
     }
 
     fn is_ready(&self) -> bool {
