@@ -143,7 +143,20 @@ fn a_reservation_that_has_disappeared_is_told() {
     cluster.cxi("job sweep -- echo 1 2").failed(8, warning);
     // The job goes on, and ends as others do.
     cluster.cxi("job release 1").done();
-    cluster.cxi("job sweep -- echo 2").failed(8, "");
+    let said = cluster.cxi("job sweep -- echo 2");
+    assert_eq!((said.code, said.err.as_str()), (8, ""));
+}
+
+#[test]
+fn a_bad_record_of_one_job_keeps_no_reservation_of_another() {
+    let mock = MockManager::new();
+    let cluster = cluster("1024-1026", &mock, "");
+    cluster.reserve("1", "n[1-2]").done();
+    fs::write(cluster.path().join("decisions/running/1/reservation.json"), "{").unwrap();
+    mock.manager.reserve("alpha-2", 1).unwrap();
+    cluster.cxi("job sweep -- echo 1").mentions(8, "reservation.json");
+    let left: Vec<String> = mock.manager.state().jobs.into_keys().collect();
+    assert_eq!(left, ["alpha-1"]);
 }
 
 #[test]

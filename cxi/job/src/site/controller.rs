@@ -511,22 +511,30 @@ impl<'a> Controller<'a> {
     fn sweep_reservations(&self) -> Result<Vec<Warning>, SiteError> {
         let Some(manager) = self.manager() else { return Ok(Vec::new()) };
         let running = self.decisions.running_jobs()?;
+        let mut warnings = Vec::new();
         // Before the manager's list: reservations are made without the lock.
         let mut reserved = BTreeSet::new();
         for job in &running {
-            if self.has_reservation(job)? {
-                reserved.insert(job.clone());
+            match self.has_reservation(job) {
+                Ok(true) => {
+                    reserved.insert(job);
+                }
+                Ok(false) => {}
+                // One bad record does not keep the reservations of other jobs.
+                Err(error) => warnings.push(Warning::Job(error)),
             }
         }
-        Ok(match manager.and_then(|manager| manager.sweep(|job| running.contains(job))) {
+        match manager.and_then(|manager| manager.sweep(|job| running.contains(job))) {
             Ok(swept) => {
-                let there: BTreeSet<JobId> = swept.live.into_iter().collect();
-                let gone = reserved.difference(&there).cloned().map(Warning::ReservationGone);
                 let left = swept.failed.into_iter().map(|(_, error)| error);
-                left.map(Warning::ReservationLeft).chain(gone).collect()
+                warnings.extend(left.map(Warning::ReservationLeft));
+                let there: BTreeSet<&JobId> = swept.live.iter().collect();
+                let gone = reserved.difference(&there).copied().cloned();
+                warnings.extend(gone.map(Warning::ReservationGone));
             }
-            Err(error) => vec![Warning::ReservationLeft(error)],
-        })
+            Err(error) => warnings.push(Warning::ReservationLeft(error)),
+        }
+        Ok(warnings)
     }
 
     /// Says for a node that none of a job's services are left there. A node does that itself, unless
@@ -595,7 +603,10 @@ impl<'a> Controller<'a> {
             Ok(info) => {
                 let env = CollectivesEnv::new(info.reservation, StepId::every())
                     .addresses_per_job(info.limit.unwrap_or(self.trees));
-                let env = self.min_nodes.iter().fold(env, |env, least| env.min_nodes(least.get()));
+                let env = match self.min_nodes {
+                    Some(least) => env.min_nodes(least.get()),
+                    None => env,
+                };
                 let variables = env.vars().into_iter();
                 let record = CollectivesRecord {
                     variables: variables.map(|(name, value)| (name.to_owned(), value)).collect(),
