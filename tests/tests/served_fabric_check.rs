@@ -2,7 +2,7 @@
 
 mod node;
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use node::{Directory, Run as _, Served, printed, server};
@@ -51,12 +51,7 @@ fn checked(cluster: &Served, nodes: usize, more: (&str, &[&str])) -> Value {
         let options: &[&str] = if node == more.0 { more.1 } else { &["--vni=1024"] };
         check(cluster, node, nodes, &path, &[&["--wait=20s", SILENCE], options].concat()).start()
     };
-    let running: Vec<_> = names.iter().map(start).collect();
-    let outputs = running.into_iter().map(|child| child.wait_with_output().expect("it ends"));
-    let results: Vec<Value> = outputs
-        .map(|output| serde_json::from_slice(&output.stdout).expect("JSON"))
-        .filter(|said: &Value| said.get("nics").is_some())
-        .collect();
+    let results = results(names.iter().map(start).collect());
     assert_eq!(results.len(), 1, "{results:?}");
     // From the files, anybody finds the same.
     let shown = server(["enter", "--dir", &cluster.dir(), "--node", "n1", "--", CXI])
@@ -68,6 +63,13 @@ fn checked(cluster: &Served, nodes: usize, more: (&str, &[&str])) -> Value {
     let picture = cluster.on("n1", &[&[CXI][..], &picture].concat());
     assert!(printed(&picture).starts_with("<svg"));
     results.into_iter().next().expect("one")
+}
+
+/// The results that these checks print; the others print that they are done.
+fn results(running: Vec<Child>) -> Vec<Value> {
+    let outputs = running.into_iter().map(|child| child.wait_with_output().expect("it ends"));
+    let said = outputs.map(|output| serde_json::from_slice(&output.stdout).expect("JSON"));
+    said.filter(|said: &Value| said.get("nics").is_some()).collect()
 }
 
 /// Findings of each node about itself, with its exit code. Each asks two others.
@@ -207,10 +209,8 @@ fn a_node_that_is_away_for_a_moment_is_asked_again() {
     node::eventually("the check has begun", || started.exists());
     std::thread::sleep(Duration::from_millis(2500));
     node::kill("CONT", third);
-    let outputs = running.into_iter().map(|child| child.wait_with_output().expect("it ends"));
-    let said: Vec<Value> =
-        outputs.map(|output| serde_json::from_slice(&output.stdout).expect("JSON")).collect();
-    let result = said.iter().find(|said| said.get("nics").is_some()).expect("a result");
+    let results = results(running);
+    let result = results.first().expect("a result");
     assert_eq!(result["findings"], serde_json::json!([]), "{result}");
 }
 
@@ -227,11 +227,7 @@ fn two_checks_at_a_time_do_not_disturb_each_other() {
         .flat_map(both)
         .map(|(node, path)| check(&cluster, &node, 2, &path, &options).start())
         .collect();
-    let outputs = running.into_iter().map(|child| child.wait_with_output().expect("it ends"));
-    let results: Vec<Value> = outputs
-        .map(|output| serde_json::from_slice(&output.stdout).expect("JSON"))
-        .filter(|said: &Value| said.get("nics").is_some())
-        .collect();
+    let results = results(running);
     assert_eq!(results.len(), 2, "{results:?}");
     for result in results {
         assert_eq!(result["findings"], serde_json::json!([]), "{result}");
