@@ -16,11 +16,11 @@
 //!                       Node::clean: what ended jobs left behind
 //! ```
 //!
-//! Prolog, epilog and cleanup of one node share a [`FileLock`](cxi_site::FileLock). A refusal comes with an
+//! Prolog, epilog and cleanup of one node share a [`FileLock`]. A refusal comes with an
 //! [`Explanation`]: what is missing, which services hold it, and what to do. [`Node::audit`] finds
 //! problems before a job does.
 //!
-//! The controller's pool is a [`SharedPool`](cxi_site::SharedPool) on a log: a change is on the disk before its result is
+//! The controller's pool is a [`SharedPool`] on a log: a change is on the disk before its result is
 //! returned, so no VNI is ever assigned twice.
 //!
 //! ```
@@ -62,9 +62,9 @@
 //! destroys the services it has created. The error says what could not be destroyed, if anything.
 //!
 //! After a failure, the job's VNIs are still reserved. Return them as after an epilog: call
-//! [`SharedPool::release`](cxi_site::SharedPool::release) with the node, and [`SharedPool::confirm`](cxi_site::SharedPool::confirm) when none of the job's services
+//! [`SharedPool::release`] with the node, and [`SharedPool::confirm`] when none of the job's services
 //! are left there. If services are left, or if the prolog was killed and there is no [`Grant`], call
-//! [`Node::release`] in between, with [`Filter::for_job`]. [`SharedPool::cancel`](cxi_site::SharedPool::cancel) is only for a job
+//! [`Node::release`] in between, with [`Filter::for_job`]. [`SharedPool::cancel`] is only for a job
 //! whose prolog never began on any node.
 //!
 //! ```no_run
@@ -122,6 +122,12 @@
 //! assert_eq!(mock.nics()[0].state().svc_count, 1);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`FileLock`]: cxi_site::FileLock
+//! [`SharedPool`]: cxi_site::SharedPool
+//! [`SharedPool::cancel`]: cxi_site::SharedPool::cancel
+//! [`SharedPool::confirm`]: cxi_site::SharedPool::confirm
+//! [`SharedPool::release`]: cxi_site::SharedPool::release
 // docs.rs says at an item which feature it needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
