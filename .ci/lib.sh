@@ -99,6 +99,15 @@ has_cc() { "${CC:-cc}" --version >/dev/null 2>&1; }
 
 has_toolchain() { RUSTUP_AUTO_INSTALL=0 rustc "+$1" --version >/dev/null 2>&1; }
 
+# missing TARGET PROGRAM...: prints which of these programs, and the target of Rust, are not installed.
+missing() {
+    local target=$1 program all=
+    shift
+    for program in "$@"; do command -v "$program" > /dev/null || all="${all:+$all, }$program"; done
+    has_target "$target" || all="${all:+$all, }the target $target"
+    printf '%s' "$all"
+}
+
 has_target() { [ -d "$(rustc --print target-libdir --target "$1" 2>/dev/null)" ]; }
 
 llvm_tools=$(rustc --print target-libdir)/../bin

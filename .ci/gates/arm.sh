@@ -10,11 +10,7 @@ arm() {
         "${arm[@]}" --package cxi-data --lib --test data --test collective
 }
 
-missing=
-for program in qemu-aarch64-static aarch64-linux-gnu-gcc; do
-    command -v $program > /dev/null || missing="${missing:+$missing, }$program"
-done
-has_target aarch64-unknown-linux-gnu || missing="${missing:+$missing, }the target aarch64-unknown-linux-gnu"
+missing=$(missing aarch64-unknown-linux-gnu qemu-aarch64-static aarch64-linux-gnu-gcc)
 if [ -n "$missing" ]; then
     skip "tests on Arm" "not installed: $missing"
 else

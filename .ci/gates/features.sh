@@ -21,7 +21,7 @@ aarch64() {
     RUSTFLAGS="-D warnings" cargo check --quiet --target aarch64-unknown-linux-gnu "${most_features[@]}" "${packages_published[@]}"
 }
 
-has_ended "tools for gates"
+has_ended "tools for features"
 if cargo_has hack; then
     # One package is checked at a time, which leaves most of a processor to the tests.
     beside "each feature" features --each-feature

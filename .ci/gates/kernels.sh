@@ -2,11 +2,7 @@
 
 kernels() { .ci/kernels; }
 
-missing=
-for program in qemu-system-x86_64 busybox cpio dpkg-deb; do
-    command -v $program > /dev/null || missing="${missing:+$missing, }$program"
-done
-has_target x86_64-unknown-linux-musl || missing="${missing:+$missing, }the target x86_64-unknown-linux-musl"
+missing=$(missing x86_64-unknown-linux-musl qemu-system-x86_64 busybox cpio dpkg-deb)
 if [ -n "$missing" ]; then
     skip "kernels" "not installed: $missing"
 else
