@@ -7,7 +7,9 @@ benchmarks_on_a_nic() {
 }
 
 step "benchmarks, once" benchmarks
-node=target/debug/mock-node
+node=target/debug/mock-server
+# Built where the tests have not run.
+counted cargo test --quiet --package cxi-tests --test served --no-run
 "$node" run -- true 2>/dev/null
 if [ $? -eq 77 ]; then
     skip "benchmarks on a NIC" "no node can be served here ($node run -- true says why)"

@@ -21,7 +21,6 @@ use cxi_tests::fuse_file;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
 /// Part of this program: unset at the start; then one of the two below.
 const PART: &str = "CXI_BENCH_SERVED";
 const MEASURE: &str = "measure";
@@ -42,7 +41,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     stay_on_one_processor();
-    run::on_a_node("served", NODE, &[], (PART, MEASURE))
+    run::on_a_node("served", &[], (PART, MEASURE))
 }
 
 /// Both servers and their client: how long another processor takes to wake up is not measured.

@@ -45,23 +45,31 @@ pub fn skip(series: impl fmt::Display, why: impl fmt::Display) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {series}: {why}");
 }
 
-/// Starts a node with the command `server` and runs this program on it, with a variable that says
+/// Variable of the process that serves a node.
+const NODE: &str = "CXI_BENCH_NODE";
+
+/// Runs this program on a node that it serves itself, in another process, with a variable that says
 /// which part it has there.
 ///
 /// # Panics
 ///
-/// The server is not there.
+/// This program cannot be started again.
 #[must_use]
-pub fn on_a_node(series: &str, server: &str, options: &[&str], part: (&str, &str)) -> ExitCode {
+pub fn on_a_node(series: &str, options: &[&str], part: (&str, &str)) -> ExitCode {
+    if std::env::var_os(NODE).is_some() {
+        return cxi_mockd::main();
+    }
     nic::take_option();
     if nic::only_on_a_mock(series) {
         return ExitCode::SUCCESS;
     }
-    let mut node = Command::new(server);
-    node.arg("run").args(options).arg("--");
-    node.arg(std::env::current_exe().expect("this program"));
-    node.args(std::env::args_os().skip(1)).env(part.0, part.1);
-    match node.status().expect("the server runs").code() {
+    let this = std::env::current_exe().expect("this program");
+    let mut node = Command::new(&this);
+    node.env(NODE, "1").arg("run").args(options);
+    let part = format!("{}={}", part.0, part.1);
+    node.args(["--", "env", "--unset", NODE, &part]).arg(this);
+    node.args(std::env::args_os().skip(1));
+    match node.status().expect("this program").code() {
         Some(0) => ExitCode::SUCCESS,
         Some(MISSING) => {
             skip(series, "no node can be served here");

@@ -15,7 +15,6 @@ use cxi_benches::run;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
 const PART: &str = "CXI_BENCH_KILLED";
 /// Longer than a cleanup takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -26,7 +25,7 @@ fn main() -> ExitCode {
     match std::env::var(PART).as_deref() {
         Ok("judge") => judge(),
         Ok(_) => work(),
-        Err(_) => return run::on_a_node("killed benchmarks", NODE, &[], (PART, "judge")),
+        Err(_) => return run::on_a_node("killed benchmarks", &[], (PART, "judge")),
     }
     ExitCode::SUCCESS
 }

@@ -16,7 +16,6 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use cxi_benches::run;
 use peer::{Peer, Puts, WORD, Writes};
 
-const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
 /// Part of this program: unset at the start; then it measures, or is a peer.
 const PART: &str = "CXI_BENCH_MESSAGES";
 const MEASURE: &str = "measure";
@@ -35,7 +34,7 @@ fn main() -> ExitCode {
         return ended(peer::run(&part));
     }
     let open = ["--set", "disable_default_svc=0"];
-    run::on_a_node("messages", NODE, &open, (PART, MEASURE))
+    run::on_a_node("messages", &open, (PART, MEASURE))
 }
 
 fn ended(done: Result<(), peer::Problem>) -> ExitCode {
