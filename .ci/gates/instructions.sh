@@ -1,7 +1,7 @@
 # Instructions of the hot paths, each with a limit.
 
 # Also compared with HPE's library, if CXI_TEST_LIBCXI_LIB names its directory.
-c_library_counts() { cargo test --quiet --release --package cxi-capi-tests --test c_abi cost::; }
+c_library_counts() { cargo test --quiet --release --package cxi-tests --test c_abi cost::; }
 
 instruction_counts() { cargo bench --quiet --package cxi-benches --features instructions --bench instructions; }
 

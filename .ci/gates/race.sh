@@ -34,7 +34,7 @@ lied_to() {
         chmod +x "$compiler" || return 1
     CC=$compiler RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 \
         cargo +nightly test --target "$(rustc_host)" --target-dir target/address \
-        --package cxi-capi-tests --test c_abi -- lies::no_lie_of_a_driver_ends_a_program
+        --package cxi-tests --test c_abi -- lies::no_lie_of_a_driver_ends_a_program
 }
 
 # Memory that a NIC may still write to is leaked on purpose, and Miri has no files to map.

@@ -1,4 +1,4 @@
-//! The command `cxi-mock` for tests. Those of the C library use this file, too.
+//! The command `cxi-mock` for tests.
 
 use std::ffi::OsStr;
 use std::io::Write;

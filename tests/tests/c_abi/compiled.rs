@@ -10,16 +10,15 @@ use lzma_rust2::XzReader;
 use tempfile::TempDir;
 
 /// Recorded behavior of HPE's library. `pack-vectors` next to it packs it.
-const VECTORS: &[u8] = include_bytes!("../../vectors.tar.xz");
+const VECTORS: &[u8] = include_bytes!("../../../cxi/capi/tests/vectors.tar.xz");
 
-/// The command `cxi-mock`.
-pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_capi-mock-server");
+/// The C programs, and the cases that are recorded from HPE's library.
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../cxi/capi/tests");
 
-#[path = "../../../../../tests/tests/node/server.rs"]
-#[allow(dead_code, unreachable_pub, reason = "shared with another package")]
-mod server;
+#[path = "../node/mod.rs"]
+mod node;
 
-pub(crate) use server::{possible as can_serve, printed, skip, windows as can_map};
+pub(crate) use node::{SERVER, full, possible as can_serve, printed, skip, windows as can_map};
 
 /// Directory and compiled libraries that all tests share.
 pub(crate) struct Bench {
@@ -85,7 +84,7 @@ fn archive(product: &Product) -> PathBuf {
 impl Bench {
     /// A file of the cases.
     pub(crate) fn case(name: &str) -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("cases").join(name)
+        Path::new(CASES).join("cases").join(name)
     }
 
     /// The text of a file of the cases.
@@ -125,7 +124,7 @@ impl Bench {
 
     /// Compiles a C program in the directory of the tests.
     pub(crate) fn compile_own(&self, source: &str, arguments: &[&str]) -> PathBuf {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(source);
+        let source = Path::new(CASES).join("c").join(source);
         self.build(&source, arguments)
     }
 
@@ -165,7 +164,7 @@ impl Bench {
 
 /// Runs a program on its own served node; options stand in front of `--`.
 pub(crate) fn served(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    server::server(["run"])
+    node::server(["run"])
         .args(arguments)
         .env_remove("CXI_EXPLAIN")
         .envs(environment.iter().copied())

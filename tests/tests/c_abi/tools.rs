@@ -5,7 +5,7 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-use crate::compiled::{can_serve, skip};
+use crate::compiled::{SERVER, can_serve, skip};
 use crate::need_bench;
 
 const PROGRAMS: &str = "CXI_TEST_LIBCXI_BIN";
@@ -45,7 +45,7 @@ fn programs_of_others_do_the_same_on_this_library() {
         return;
     }
     let on = |library: &Path| {
-        let output = Command::new(env!("CARGO_BIN_EXE_capi-mock-server"))
+        let output = Command::new(SERVER)
             .args(["run", "--release", "main", "--set", "disable_default_svc=0"])
             .args(["--", "sh", "-c", SCRIPT])
             .env("BIN", &programs)

@@ -63,7 +63,7 @@ fn threads_have_no_data_race_and_leak_nothing() {
     let archive = Bench::unstripped().display().to_string();
     let program = bench.compile_own("callers.c", &[&archive, "-lpthread", "-ldl", "-lgcc_s"]);
     let program = program.display().to_string();
-    let known = concat!(env!("CARGO_MANIFEST_DIR"), "/c/races.supp");
+    let known = concat!(env!("CARGO_MANIFEST_DIR"), "/../cxi/capi/tests/c/races.supp");
     let races = ["--tool=helgrind", &format!("--suppressions={known}")];
     let leaks = ["--leak-check=full", "--errors-for-leak-kinds=definite,possible"];
     let valgrind = |options: &[&str], what: &str, environment: &[(&str, &str)]| {

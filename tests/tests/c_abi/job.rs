@@ -11,7 +11,7 @@ use etcd::Etcd;
 use crate::compiled::{Bench, can_serve, printed, served, skip};
 use crate::need_bench;
 
-#[path = "../../../../vni-etcd/tests/server/mod.rs"]
+#[path = "../../../cxi/vni-etcd/tests/server/mod.rs"]
 mod etcd;
 
 /// Types of the entry points in C.
@@ -26,8 +26,8 @@ const TYPES: [(&str, &str); 8] = [
     ("*const c_char", "const char *"),
 ];
 
-const API: &str = include_str!("../../../../job-capi/src/api.rs");
-const HEADER: &str = include_str!("../../../../job-capi/include/cxi_job.h");
+const API: &str = include_str!("../../../cxi/job-capi/src/api.rs");
+const HEADER: &str = include_str!("../../../cxi/job-capi/include/cxi_job.h");
 
 fn in_c(rust: &str) -> &'static str {
     let known = TYPES.iter().find(|(name, _)| *name == rust.trim());
@@ -135,7 +135,7 @@ fn jobs_get_all_nics_or_none() {
 
 /// Compiles an example as a plugin, without a warning.
 fn plugin(bench: &Bench, name: &str) -> PathBuf {
-    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../job-capi/examples");
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../cxi/job-capi/examples");
     let source = format!("{examples}/{name}.c");
     let lines = fs::read_to_string(&source).expect("an example").lines().count();
     assert!(lines < 150, "{name}: {lines} lines");
@@ -189,7 +189,7 @@ fn a_program_in_python_takes_a_job_through_a_site() {
     if !can_serve() {
         return;
     }
-    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../job-capi/examples/site.py");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../cxi/job-capi/examples/site.py");
     let lines = fs::read_to_string(example).expect("an example");
     assert!(lines.lines().count() <= 80);
     let directory = tempfile::tempdir().expect("a directory");
@@ -206,7 +206,7 @@ fn a_program_in_python_takes_a_job_through_a_site() {
                 draining: 1\n\
                 free: 16\n\
                 refused: ";
-    let module = concat!(env!("CARGO_MANIFEST_DIR"), "/../../job-capi/python");
+    let module = concat!(env!("CARGO_MANIFEST_DIR"), "/../cxi/job-capi/python");
     let environment = [
         ("LD_LIBRARY_PATH", &*libraries),
         ("PYTHONPATH", module),

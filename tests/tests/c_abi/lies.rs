@@ -5,7 +5,7 @@ use std::process::Command;
 
 use cxi_capi_build::{LIBCXI as C_LIBRARY, LIBCXI_JOB as JOB_LIBRARY};
 
-use crate::compiled::{Bench, can_serve, printed, served, skip};
+use crate::compiled::{Bench, can_serve, full, printed, served, skip};
 use crate::need_bench;
 
 /// A library that programs are linked with, and how: both have the same directory.
@@ -28,10 +28,6 @@ fn lie(bench: &Bench, (source, library): (&str, &str), runner: &[&str], seeds: u
     assert_eq!(printed(&served(&command, &[])).lines().last(), Some("ok"));
 }
 
-fn is_full() -> bool {
-    std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
-}
-
 /// Names of a library's script that a program does not call.
 fn not_called(program: &str, names: &[String]) -> Vec<String> {
     let is_missing = |name: &&String| !program.contains(&format!("{name}("));
@@ -41,9 +37,9 @@ fn not_called(program: &str, names: &[String]) -> Vec<String> {
 #[test]
 fn every_function_is_lied_to() {
     let libcxi = C_LIBRARY.names().expect("a script");
-    assert_eq!(not_called(include_str!("../../c/lied_to.c"), &libcxi), [""; 0]);
+    assert_eq!(not_called(include_str!("../../../cxi/capi/tests/c/lied_to.c"), &libcxi), [""; 0]);
     let job = JOB_LIBRARY.names().expect("a script");
-    assert_eq!(not_called(include_str!("../../c/lied_to_job.c"), &job), [""; 0]);
+    assert_eq!(not_called(include_str!("../../../cxi/capi/tests/c/lied_to_job.c"), &job), [""; 0]);
 }
 
 #[test]
@@ -51,7 +47,7 @@ fn no_lie_of_a_driver_ends_a_program() {
     let bench = need_bench!();
     if can_serve() {
         // A job's life waits for several of its lies.
-        let (libcxi, job) = if is_full() { (60, 20) } else { (30, 4) };
+        let (libcxi, job) = if full() { (60, 20) } else { (30, 4) };
         lie(bench, LIBCXI, &[], libcxi);
         lie(bench, LIBCXI_JOB, &[], job);
     }
@@ -65,7 +61,7 @@ fn no_lie_of_a_driver_makes_a_library_touch_what_is_not_its_own() {
     }
     if can_serve() {
         let valgrind = ["valgrind", "-q", "--error-exitcode=99"];
-        let (libcxi, job) = if is_full() { (20, 6) } else { (5, 1) };
+        let (libcxi, job) = if full() { (20, 6) } else { (5, 1) };
         lie(bench, LIBCXI, &valgrind, libcxi);
         lie(bench, LIBCXI_JOB, &valgrind, job);
     }

@@ -1,8 +1,0 @@
-//! The command `cxi-mock` for the tests of this package, which then need no other package's
-//! binary.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    cxi_mockd::main()
-}
