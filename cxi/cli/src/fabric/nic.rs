@@ -14,7 +14,7 @@ use super::meeting::{Answers, Collectives};
 use super::verdict::median;
 
 /// Time after which a question is asked again. A node whose processors are busy answers late.
-const RETRY: Duration = Duration::from_millis(200);
+pub(super) const RETRY: Duration = Duration::from_millis(200);
 /// Time for which a process answers others before it looks at something else.
 const MOMENT: Duration = Duration::from_millis(5);
 /// Width of the tree: see `docs/COLLECTIVES.md`.

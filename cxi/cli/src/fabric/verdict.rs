@@ -1,12 +1,14 @@
 //! The verdict of a check: what all nodes have said, taken together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use cxi::DeviceId;
 use cxi_site::NodeName;
 use serde::Serialize;
 
 use super::meeting::{Answers, Arrival, Asked, Collectives, NicArrival, Start, Together};
+use super::nic::RETRY;
 
 /// A node is slow if its fastest pair takes this much longer than that of a usual node, and also longer
 /// than usual differences.
@@ -19,6 +21,9 @@ const ENOUGH: usize = 3;
 /// Fewest other nodes with which a node must fail to be blamed although it reaches some, and how many times
 /// more these are than those with which one of them fails.
 const MANY: usize = 4;
+/// Where answers usually take so long, silence and repeated messages say more about the nodes' processors than
+/// about the fabric.
+const LATE: Duration = RETRY.checked_div(4).expect("not zero");
 
 /// Everything that the nodes have said.
 #[derive(Debug)]
@@ -157,9 +162,13 @@ impl Verdict {
                 pairs.push(Pair { from: from.clone(), to: to.clone(), answers: answers.clone() });
             }
         }
-        self.unreached(device, &members, &pairs);
-        self.lossy(device, &members, &pairs);
-        self.slow(device, &members, &pairs);
+        if let Some(usual) = usually(&members, &pairs).filter(|usual| *usual >= LATE) {
+            self.late(device, &members, &pairs, usual);
+        } else {
+            self.unreached(device, &members, &pairs);
+            self.lossy(device, &members, &pairs);
+            self.slow(device, &members, &pairs);
+        }
         let (barrier_ns, allreduce_ns) = self.together(said, device);
         let mut medians: Vec<u64> =
             pairs.iter().filter_map(|pair| pair.answers.median_ns).collect();
@@ -169,42 +178,7 @@ impl Verdict {
 
     /// Blames a node whom nobody reaches, or that reaches nobody; otherwise names the pair.
     fn unreached(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair]) {
-        let is_known = |node: &&&NodeName| {
-            self.findings.iter().any(|finding| {
-                finding.node.as_ref() == Some(**node)
-                    && finding.device.is_none_or(|of| of == device)
-            })
-        };
-        let mut blamed: BTreeSet<&NodeName> = members.iter().filter(is_known).copied().collect();
-        let rest = || {
-            pairs.iter().filter(|pair| !blamed.contains(&pair.from) && !blamed.contains(&pair.to))
-        };
-        // Failed pairs of a node in one direction, if these are all, with the reason.
-        let all_fail = |of: &dyn Fn(&Pair) -> bool| {
-            let (mut count, mut why) = (0, None);
-            for pair in rest().filter(|pair| of(pair)) {
-                why = Some(pair.answers.problem.as_deref()?);
-                count += 1;
-            }
-            why.map(|why| (count, why)).filter(|(count, _)| *count >= 2)
-        };
-        let mut cut_off = Vec::new();
-        for node in members.iter().filter(|node| !blamed.contains(**node)) {
-            let to = all_fail(&|pair| pair.to == **node);
-            let from = all_fail(&|pair| pair.from == **node);
-            if let Some((count, why)) = to {
-                cut_off.push((*node, format!("is not reached by {count} other nodes: {why}")));
-            } else if let Some((count, why)) = from {
-                cut_off.push((*node, format!("does not reach {count} other nodes: {why}")));
-            }
-        }
-        // If nobody reaches anybody, there is nobody to compare with.
-        if cut_off.len() + blamed.len() < members.len() {
-            for (node, message) in cut_off {
-                self.find(Some(node), Some(device), message);
-                blamed.insert(node);
-            }
-        }
+        let mut blamed = self.cut_off(device, members, pairs, Certainty::OneWay);
         for (node, message) in mostly_failing(members, pairs, &blamed) {
             self.find(Some(node), Some(device), message);
             blamed.insert(node);
@@ -223,6 +197,78 @@ impl Verdict {
                     format!("{} does not reach {}: {why}", pair.from, pair.to),
                 );
             }
+        }
+    }
+
+    /// Blames a node that fails with all others, and returns it with those that are blamed already.
+    fn cut_off<'a>(
+        &mut self,
+        device: DeviceId,
+        members: &[&'a NodeName],
+        pairs: &[Pair],
+        certainty: Certainty,
+    ) -> BTreeSet<&'a NodeName> {
+        let is_known = |node: &&&NodeName| {
+            self.findings.iter().any(|finding| {
+                finding.node.as_ref() == Some(**node)
+                    && finding.device.is_none_or(|of| of == device)
+            })
+        };
+        let mut blamed: BTreeSet<&NodeName> = members.iter().filter(is_known).copied().collect();
+        let rest = || {
+            pairs.iter().filter(|pair| !blamed.contains(&pair.from) && !blamed.contains(&pair.to))
+        };
+        let enough = match certainty {
+            Certainty::OneWay => 2,
+            Certainty::BothWays => MANY,
+        };
+        // Failed pairs of a node in one direction, if these are all, with the reason.
+        let all_fail = |of: &dyn Fn(&Pair) -> bool| {
+            let (mut count, mut why) = (0, None);
+            for pair in rest().filter(|pair| of(pair)) {
+                why = Some(pair.answers.problem.as_deref()?);
+                count += 1;
+            }
+            why.map(|why| (count, why)).filter(|(count, _)| *count >= enough)
+        };
+        let mut cut_off = Vec::new();
+        for node in members.iter().filter(|node| !blamed.contains(**node)) {
+            let to = all_fail(&|pair| pair.to == **node);
+            let from = all_fail(&|pair| pair.from == **node);
+            if certainty == Certainty::BothWays && (to.is_none() || from.is_none()) {
+                continue;
+            }
+            if let Some((count, why)) = to {
+                cut_off.push((*node, format!("is not reached by {count} other nodes: {why}")));
+            } else if let Some((count, why)) = from {
+                cut_off.push((*node, format!("does not reach {count} other nodes: {why}")));
+            }
+        }
+        // If nobody reaches anybody, there is nobody to compare with.
+        if cut_off.len() + blamed.len() < members.len() {
+            for (node, message) in cut_off {
+                self.find(Some(node), Some(device), message);
+                blamed.insert(node);
+            }
+        }
+        blamed
+    }
+
+    /// Nodes whose answers usually come about as late as a question is repeated: silence is no evidence there,
+    /// unless all others say so of one.
+    fn late(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair], usual: Duration) {
+        let blamed = self.cut_off(device, members, pairs, Certainty::BothWays);
+        let rest =
+            pairs.iter().filter(|pair| !blamed.contains(&pair.from) && !blamed.contains(&pair.to));
+        let silent = rest.filter(|pair| pair.answers.problem.is_some()).count();
+        if silent > 0 {
+            let usual = usual.as_millis();
+            let message = format!(
+                "{silent} of {} pairs did not reach each other, but answers usually take {usual} ms: the nodes \
+                 are too slow to judge the fabric",
+                pairs.len()
+            );
+            self.find(None, Some(device), message);
         }
     }
 
@@ -315,6 +361,32 @@ impl Verdict {
     }
 }
 
+/// Failed pairs of a node that are needed to call it cut off.
+#[derive(Clone, Copy, PartialEq)]
+enum Certainty {
+    /// All of one direction.
+    OneWay,
+    /// All of both directions, and more of them.
+    BothWays,
+}
+
+/// The time that an answer usually takes, whatever one node does: of each node, the time within which a quarter
+/// of its pairs answer, and of these the median.
+fn usually(members: &[&NodeName], pairs: &[Pair]) -> Option<Duration> {
+    let of_node = |node: &&NodeName| {
+        let own = pairs.iter().filter(|pair| &&pair.from == node || &&pair.to == node);
+        // Where there are answers and no time, all questions were repeated.
+        let time = |pair: &Pair| match pair.answers {
+            Answers { answered: 0, .. } => None,
+            Answers { median_ns, .. } => Some(median_ns.map_or(RETRY, Duration::from_nanos)),
+        };
+        let mut times: Vec<Duration> = own.filter_map(time).collect();
+        times.sort_unstable();
+        times.get(times.len() / 4).copied()
+    };
+    median(&mut members.iter().filter_map(of_node).collect::<Vec<_>>())
+}
+
 /// Nodes that fail with many others, who fail with few: as behind a port that loses most of what it gets.
 fn mostly_failing<'a>(
     members: &[&'a NodeName],
@@ -344,7 +416,7 @@ fn devices(said: &Said) -> BTreeSet<DeviceId> {
 }
 
 /// The time in the middle, of two the longer one.
-pub(super) fn median(times: &mut [u64]) -> Option<u64> {
+pub(super) fn median<T: Ord + Copy>(times: &mut [T]) -> Option<T> {
     times.sort_unstable();
     times.get(times.len() / 2).copied()
 }
@@ -521,6 +593,41 @@ mod tests {
         assert_eq!(verdict(&said(9, slow)).0, ["n3"]);
     }
 
+    /// As 64 processes on two processors are.
+    #[test]
+    fn nodes_that_are_too_slow_to_judge_are_not_blamed() {
+        let late = |from: usize, to: usize, time: u64| {
+            // One node has bad luck, and others some.
+            let is_unlucky = [from, to].contains(&26) && !(from + to).is_multiple_of(5);
+            let is_silent = is_unlucky || (from * 7 + to * 3).is_multiple_of(64);
+            if is_silent { unreached() } else { answers(time) }
+        };
+        let slow = said(64, |from, to| late(from, to, 149_000));
+        let (drain, messages) = verdict(&slow);
+        assert_eq!(drain, Vec::<String>::new());
+        let message = "160 of 4032 pairs did not reach each other, but answers usually take 149 ms: \
+                       the nodes are too slow to judge the fabric";
+        assert_eq!(messages, [message]);
+        // The same silence between nodes that are fast is one's fault.
+        assert_eq!(verdict(&said(64, |from, to| late(from, to, 149))).0, ["n26"]);
+        // A question that was always repeated has no time.
+        let untimed = Answers { least_ns: None, median_ns: None, ..answers(0) };
+        let repeated = said(64, |from, to| match late(from, to, 0) {
+            Answers { problem: None, .. } => untimed.clone(),
+            silent => silent,
+        });
+        assert!(verdict(&repeated).1[0].contains("usually take 200 ms"));
+        // Late answers alone are no problem, and whom nobody reaches is out of reach, however late others are.
+        assert_eq!(verdict(&said(64, |_, _| answers(149_000))), (vec![], vec![]));
+        let dead = |from: usize, to: usize| {
+            if [from, to].contains(&37) { unreached() } else { answers(149_000) }
+        };
+        assert_eq!(verdict(&said(64, dead)).0, ["n37"]);
+        // One slow node of three makes the others no slower.
+        let one = |from: usize, to: usize| answers(if from + to == 3 { 41 } else { 149_000 });
+        assert_eq!(verdict(&said(3, one)).0, ["n3"]);
+    }
+
     #[test]
     fn a_single_repeated_message_is_no_loss() {
         let once = |from, _| Answers { retries: u32::from(from == 2), ..answers(41) };
@@ -537,6 +644,8 @@ mod tests {
             median_ns: Some(u64::MAX),
             problem: None,
         };
+        assert_eq!(verdict(&said(3, |_, _| most.clone())), (vec![], vec![]));
+        let most = Answers { median_ns: Some(41_000), ..most };
         let (drain, messages) = verdict(&said(3, |_, _| most.clone()));
         assert_eq!(drain, Vec::<String>::new());
         let expected = "25769803770 messages were repeated for 25769803770 answers";
