@@ -214,6 +214,42 @@ fn a_node_that_is_away_for_a_moment_is_asked_again() {
     assert_eq!(result["findings"], serde_json::json!([]), "{result}");
 }
 
+/// File systems of a network show a file to each node at another time.
+#[test]
+fn a_node_that_learns_late_that_all_begin_together_is_waited_for() {
+    let _limit = node::limit(node::LIMIT);
+    for door in node::doors() {
+        let cluster = cluster(2, 1, door);
+        let [of_first, of_second] = [Directory::new(), Directory::new()];
+        // Files are shown whole, as the nodes write them.
+        let show = |name: &str, from: &Directory, to: &Directory| {
+            let (from, partial) = (from.path().join(name), to.path().join("partial"));
+            node::eventually(name, || from.exists());
+            std::fs::copy(from, &partial).expect("the file can be copied");
+            std::fs::rename(partial, to.path().join(name)).expect("the file can be renamed");
+        };
+        let start = |node, directory: &Directory| {
+            let options = ["--vni=1024", "--wait=20s", SILENCE];
+            check(&cluster, node, 2, &directory.join(""), &options).start()
+        };
+        let running = vec![start("n1", &of_first), start("n2", &of_second)];
+        show("n2.arrival.json", &of_second, &of_first);
+        show("start.json", &of_first, &of_second);
+        show("n1.arrival.json", &of_first, &of_second);
+        show("n2.asked.json", &of_second, &of_first);
+        let asked = of_first.path().join("n1.asked.json");
+        node::eventually("the first node has asked", || asked.exists());
+        std::thread::sleep(Duration::from_millis(2500));
+        show("n1.asked.json", &of_first, &of_second);
+        show("n2.together.json", &of_second, &of_first);
+        show("n1.together.json", &of_first, &of_second);
+        let results = results(running);
+        let result = results.first().expect("a result");
+        assert_eq!(result["findings"], serde_json::json!([]), "{door}: {result}");
+        assert!(result["nics"][0]["allreduce_ns"].is_u64(), "{door}: {result}");
+    }
+}
+
 #[test]
 fn two_checks_at_a_time_do_not_disturb_each_other() {
     need_node!(node::windows());

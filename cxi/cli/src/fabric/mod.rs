@@ -300,7 +300,7 @@ fn conclude(
         return Report::of(text, "printed_by", first);
     }
     let finishing: Vec<NodeName> = asked.keys().cloned().collect();
-    let wait = terms.silence.saturating_mul(PATIENCE).saturating_add(terms.deadline());
+    let wait = terms.silence.saturating_mul(PATIENCE).saturating_add(terms.failing());
     let together = meeting.wait_for(&finishing, Word::Together, wait);
     let verdict = Verdict::of(&Said { start, arrivals, asked, together });
     if arguments.this_node { report_of(here, &verdict) } else { report(&verdict) }

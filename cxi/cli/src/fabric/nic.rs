@@ -38,10 +38,17 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Time for which an operation of all waits for a node that is there, and has not learned yet that it
-    /// begins: files show that to each node at another time.
-    pub(super) fn deadline(&self) -> Duration {
-        self.silence.saturating_mul(2).max(self.wait)
+    /// Times of the operations that all perform together. Each node has just answered; but files show to each at
+    /// another time that the operations begin, and until then it answers none of their messages.
+    fn timing(&self) -> Timing {
+        let silence = self.silence.max(self.wait);
+        Timing { retry: RETRY / 4, silence, deadline: silence.saturating_add(self.silence) }
+    }
+
+    /// Longest time of an operation that fails, after which a node still tells others of it.
+    pub(super) fn failing(&self) -> Duration {
+        let Timing { silence, deadline, .. } = self.timing();
+        deadline.saturating_add(silence)
     }
 
     /// Time that a node takes that reaches nobody, or as many as it asks again.
@@ -180,7 +187,6 @@ fn collectives(
     members: &[(NodeName, Address)],
     terms: Terms,
 ) -> Result<Collectives, String> {
-    let timing = Timing { retry: RETRY / 4, silence: terms.silence, deadline: terms.deadline() };
     let named = |error: Error| match error {
         Error::Failed { failure, undelivered } => {
             let node = members.get(failure.rank as usize).map(|(node, _)| node.as_str());
@@ -189,8 +195,9 @@ fn collectives(
         }
         other => other.to_string(),
     };
-    let mut group =
-        endpoint.join(terms.session.wrapping_add(1), addresses, WIDTH, timing).map_err(named)?;
+    let mut group = endpoint
+        .join(terms.session.wrapping_add(1), addresses, WIDTH, terms.timing())
+        .map_err(named)?;
     let run = (|| {
         // The first one waits for the last node to come here.
         group.barrier()?;
