@@ -20,6 +20,8 @@ const MOMENT: Duration = Duration::from_millis(5);
 /// Width of the tree: see `docs/COLLECTIVES.md`.
 const WIDTH: NonZeroU32 = NonZeroU32::new(8).unwrap();
 const ALLREDUCES: usize = 8;
+/// Usual times of an answer after which a message of an operation is repeated, at the earliest.
+const ANSWERS: u32 = 8;
 /// Nodes that may be silent before the others are waited for only so much of the usual time, and that are
 /// asked again: a node that reaches nobody must be done before the others believe that it has died.
 const SILENT: usize = 3;
@@ -38,17 +40,31 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Times of the operations that all perform together. Each node has just answered; but files show to each at
-    /// another time that the operations begin, and until then it answers none of their messages.
-    fn timing(&self) -> Timing {
-        let silence = self.silence.max(self.wait);
-        Timing { retry: RETRY / 4, silence, deadline: silence.saturating_add(self.silence) }
+    /// Time for which all wait for a node that does not answer while they perform operations together. Each has
+    /// just answered; but files show to each at another time that the operations begin, and until then it answers
+    /// none of their messages.
+    fn patience(&self) -> Duration {
+        self.silence.max(self.wait)
+    }
+
+    fn deadline(&self) -> Duration {
+        self.patience().saturating_add(self.silence)
     }
 
     /// Longest time of an operation that fails, after which a node still tells others of it.
     pub(super) fn failing(&self) -> Duration {
-        let Timing { silence, deadline, .. } = self.timing();
-        deadline.saturating_add(silence)
+        self.deadline().saturating_add(self.patience())
+    }
+
+    /// Times of the operations that all perform together. Where answers take long, a message that is repeated
+    /// sooner than it can be answered only makes them take longer.
+    fn timing(&self, said: &BTreeMap<NodeName, Answers>) -> Timing {
+        let usual =
+            median(&mut said.values().filter_map(|answers| answers.median_ns).collect::<Vec<_>>());
+        let answered = Duration::from_nanos(usual.unwrap_or_default()).saturating_mul(ANSWERS);
+        let silence = self.patience();
+        let retry = answered.min(silence / ANSWERS).max(RETRY / 4);
+        Timing { retry, silence, deadline: self.deadline() }
     }
 
     /// Time that a node takes that reaches nobody, or as many as it asks again.
@@ -74,8 +90,10 @@ pub(super) fn take_part(
     let addresses: Vec<Address> = members.iter().map(|(_, address)| *address).collect();
     match endpoint.pings(terms.session, &addresses) {
         Ok(mut pings) => {
-            tell(ask(&mut pings, members, terms));
-            finish(pings, &addresses, members, terms, together)
+            let said = ask(&mut pings, members, terms);
+            let timing = terms.timing(&said);
+            tell(said);
+            finish(pings, &addresses, members, terms.session, timing, together)
         }
         Err(error) => {
             let others = members.iter().filter(|(node, _)| node != here);
@@ -165,7 +183,8 @@ fn finish(
     mut pings: Pings,
     addresses: &[Address],
     members: &[(NodeName, Address)],
-    terms: Terms,
+    session: u32,
+    timing: Timing,
     together: &OnceLock<Result<(), String>>,
 ) -> Collectives {
     let decided = loop {
@@ -177,7 +196,7 @@ fn finish(
         }
     };
     decided
-        .and_then(|()| collectives(pings.leave(), addresses, members, terms))
+        .and_then(|()| collectives(pings.leave(), addresses, members, session, timing))
         .unwrap_or_else(Collectives::Problem)
 }
 
@@ -185,7 +204,8 @@ fn collectives(
     endpoint: Endpoint,
     addresses: &[Address],
     members: &[(NodeName, Address)],
-    terms: Terms,
+    session: u32,
+    timing: Timing,
 ) -> Result<Collectives, String> {
     let named = |error: Error| match error {
         Error::Failed { failure, undelivered } => {
@@ -195,9 +215,8 @@ fn collectives(
         }
         other => other.to_string(),
     };
-    let mut group = endpoint
-        .join(terms.session.wrapping_add(1), addresses, WIDTH, terms.timing())
-        .map_err(named)?;
+    let mut group =
+        endpoint.join(session.wrapping_add(1), addresses, WIDTH, timing).map_err(named)?;
     let run = (|| {
         // The first one waits for the last node to come here.
         group.barrier()?;
@@ -248,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_reaches_nobody_is_done_in_time() {
+    fn times_follow_from_what_was_asked_for_and_answered() {
         let terms = |partners| Terms {
             session: 1,
             pings: NonZeroU32::MIN,
@@ -257,6 +276,15 @@ mod tests {
             silence: Duration::from_secs(4),
             wait: Duration::from_secs(30),
         };
+        let said = |time: u64| {
+            let answers = Answers { median_ns: Some(time * 1_000_000), ..Answers::default() };
+            BTreeMap::from([(NodeName::new("n1").unwrap(), answers)])
+        };
+        // Repeated after 50 ms, or eight answers, and never so late that nobody could be told to be silent.
+        for (answer, retry) in [(0, 50), (1, 50), (100, 800), (199, 1592), (60_000, 3750)] {
+            let timing = terms(3).timing(&said(answer));
+            assert_eq!((timing.check(), timing.retry), (Ok(()), Duration::from_millis(retry)));
+        }
         let seconds = [(1, 8), (3, 24), (16, 25), (63, 72)];
         for (partners, seconds) in seconds {
             assert_eq!(terms(partners).longest(), Duration::from_secs(seconds));
