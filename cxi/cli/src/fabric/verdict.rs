@@ -21,7 +21,7 @@ const ENOUGH: usize = 3;
 /// Fewest other nodes with which a node must fail to be blamed although it reaches some, and how many times
 /// more these are than those with which one of them fails.
 const MANY: usize = 4;
-/// Where answers usually take so long, silence says more about the nodes' processors than about the fabric.
+/// Usual time of answers from which on silence says more about the nodes' processors than about the fabric.
 const LATE: Duration = RETRY.checked_div(4).expect("not zero");
 
 /// Everything that the nodes have said.
