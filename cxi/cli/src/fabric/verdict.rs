@@ -173,7 +173,7 @@ impl Verdict {
 
     /// Blames a node whom nobody reaches, or that reaches nobody; otherwise names the pair.
     ///
-    /// Where answers usually come about as late as a question is repeated, silence of a few is no evidence.
+    /// Silence of a few is no evidence where answers usually come about as late as a question is repeated.
     fn unreached(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair]) {
         let late = usually(members, pairs).filter(|usual| *usual >= LATE);
         let certainty = if late.is_some() { Certainty::BothWays } else { Certainty::OneWay };
