@@ -154,10 +154,7 @@ fn each_trouble_is_named() {
     printed(&cluster.ctl(&["--node", "n2", "port", "0", "--loss", "30%"]));
     let lossy = checked(&cluster, 4, ("", &[]));
     let said = lossy["findings"].to_string();
-    // By chance, or on a busy machine, some pairs have no answer in time at all.
-    let is_found =
-        ["messages were repeated for", "no answer within", "pairs did not reach each other"];
-    assert!(is_found.iter().any(|text| said.contains(text)), "{lossy}");
+    assert!(said.contains("messages were repeated for"), "{lossy}");
     printed(&cluster.ctl(&["--node", "n2", "port", "0", "--loss", "0"]));
 
     // Two nodes that do not reach each other: nobody can tell which is to blame.
