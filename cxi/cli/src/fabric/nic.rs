@@ -266,16 +266,19 @@ mod tests {
         assert!((0..50).map(left).collect::<BTreeSet<_>>().len() > 4);
     }
 
-    #[test]
-    fn times_follow_from_what_was_asked_for_and_answered() {
-        let terms = |partners| Terms {
+    fn terms(partners: usize) -> Terms {
+        Terms {
             session: 1,
             pings: NonZeroU32::MIN,
             partners,
             seed: 1,
             silence: Duration::from_secs(4),
             wait: Duration::from_secs(30),
-        };
+        }
+    }
+
+    #[test]
+    fn operations_repeat_no_sooner_than_is_answered() {
         let said = |time: u64| {
             let answers = Answers { median_ns: Some(time * 1_000_000), ..Answers::default() };
             BTreeMap::from([(NodeName::new("n1").unwrap(), answers)])
@@ -285,6 +288,10 @@ mod tests {
             let timing = terms(3).timing(&said(answer));
             assert_eq!((timing.check(), timing.retry), (Ok(()), Duration::from_millis(retry)));
         }
+    }
+
+    #[test]
+    fn a_node_that_reaches_nobody_is_done_in_time() {
         let seconds = [(1, 8), (3, 24), (16, 25), (63, 72)];
         for (partners, seconds) in seconds {
             assert_eq!(terms(partners).longest(), Duration::from_secs(seconds));

@@ -63,6 +63,16 @@ pub(super) struct Pair {
     pub(super) answers: Answers,
 }
 
+impl Pair {
+    fn is_of(&self, node: &NodeName) -> bool {
+        self.from == *node || self.to == *node
+    }
+
+    fn is_of_any(&self, nodes: &BTreeSet<&NodeName>) -> bool {
+        nodes.contains(&self.from) || nodes.contains(&self.to)
+    }
+}
+
 /// Something that should be looked at.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Finding {
@@ -176,16 +186,14 @@ impl Verdict {
     /// Silence of a few is no evidence where answers usually come about as late as a question is repeated.
     fn unreached(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair]) {
         let late = usually(members, pairs).filter(|usual| *usual >= LATE);
-        let certainty = if late.is_some() { Certainty::BothWays } else { Certainty::OneWay };
-        let mut blamed = self.cut_off(device, members, pairs, certainty);
+        let mut blamed = self.cut_off(device, members, pairs, late.is_some());
         let enough = if late.is_some() { MANY.max(members.len() / 2) } else { MANY };
         for (node, message) in mostly_failing(members, pairs, &blamed, enough) {
             self.find(Some(node), Some(device), message);
             blamed.insert(node);
         }
-        let is_explained = |pair: &&Pair| blamed.contains(&pair.from) || blamed.contains(&pair.to);
         let failed = pairs.iter().filter(|pair| pair.answers.problem.is_some());
-        let failed: Vec<&Pair> = failed.filter(|pair| !is_explained(pair)).collect();
+        let failed: Vec<&Pair> = failed.filter(|pair| !pair.is_of_any(&blamed)).collect();
         if let Some(usual) = late.filter(|_| !failed.is_empty()) {
             let message = format!(
                 "{} of {} pairs did not reach each other, but answers usually take {} ms: the nodes are too \
@@ -211,13 +219,14 @@ impl Verdict {
         }
     }
 
-    /// Blames a node that fails with all others, and returns it with those that are blamed already.
+    /// Blames a node that fails with all others in one direction, or where all answer late, with more of them and
+    /// in both; returns it with those that are blamed already.
     fn cut_off<'a>(
         &mut self,
         device: DeviceId,
         members: &[&'a NodeName],
         pairs: &[Pair],
-        certainty: Certainty,
+        is_late: bool,
     ) -> BTreeSet<&'a NodeName> {
         let is_known = |node: &&&NodeName| {
             self.findings.iter().any(|finding| {
@@ -226,13 +235,8 @@ impl Verdict {
             })
         };
         let mut blamed: BTreeSet<&NodeName> = members.iter().filter(is_known).copied().collect();
-        let rest = || {
-            pairs.iter().filter(|pair| !blamed.contains(&pair.from) && !blamed.contains(&pair.to))
-        };
-        let enough = match certainty {
-            Certainty::OneWay => 2,
-            Certainty::BothWays => MANY,
-        };
+        let rest = || pairs.iter().filter(|pair| !pair.is_of_any(&blamed));
+        let enough = if is_late { MANY } else { 2 };
         // Failed pairs of a node in one direction, if these are all, with the reason.
         let all_fail = |of: &dyn Fn(&Pair) -> bool| {
             let (mut count, mut why) = (0, None);
@@ -246,7 +250,7 @@ impl Verdict {
         for node in members.iter().filter(|node| !blamed.contains(**node)) {
             let to = all_fail(&|pair| pair.to == **node);
             let from = all_fail(&|pair| pair.from == **node);
-            if certainty == Certainty::BothWays && (to.is_none() || from.is_none()) {
+            if is_late && (to.is_none() || from.is_none()) {
                 continue;
             }
             if let Some((count, why)) = to {
@@ -268,7 +272,7 @@ impl Verdict {
     /// Messages that had to be repeated: the NIC already repeats what a switch loses.
     fn lossy(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair]) {
         let lost = |node: &NodeName| -> (u64, u64) {
-            let own = pairs.iter().filter(|pair| &pair.from == node || &pair.to == node);
+            let own = pairs.iter().filter(|pair| pair.is_of(node));
             own.filter(|pair| pair.answers.problem.is_none()).fold((0, 0), |(lost, all), pair| {
                 (lost + u64::from(pair.answers.retries), all + u64::from(pair.answers.answered))
             })
@@ -298,7 +302,7 @@ impl Verdict {
     /// Nodes of which even the fastest pair is slow.
     fn slow(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair]) {
         let nearest = |node: &&NodeName, time: fn(&Answers) -> Option<u64>| {
-            let own = pairs.iter().filter(|pair| &&pair.from == node || &&pair.to == node);
+            let own = pairs.iter().filter(|pair| pair.is_of(node));
             own.filter_map(|pair| time(&pair.answers)).min()
         };
         let times: Vec<(&NodeName, u64)> = members
@@ -354,20 +358,11 @@ impl Verdict {
     }
 }
 
-/// Failed pairs of a node that are needed to call it cut off.
-#[derive(Clone, Copy, PartialEq)]
-enum Certainty {
-    /// All of one direction.
-    OneWay,
-    /// All of both directions, and more of them.
-    BothWays,
-}
-
 /// The time that an answer usually takes, whatever one node does: of each node, the time within which a quarter
 /// of its pairs answer, and of these the median.
 fn usually(members: &[&NodeName], pairs: &[Pair]) -> Option<Duration> {
     let of_node = |node: &&NodeName| {
-        let own = pairs.iter().filter(|pair| &&pair.from == node || &&pair.to == node);
+        let own = pairs.iter().filter(|pair| pair.is_of(node));
         // Where there are answers and no time, all questions were repeated.
         let time = |pair: &Pair| match pair.answers {
             Answers { answered: 0, .. } => None,
@@ -388,12 +383,10 @@ fn mostly_failing<'a>(
     enough: usize,
 ) -> Vec<(&'a NodeName, String)> {
     let mut failed: BTreeMap<&NodeName, BTreeMap<&NodeName, &str>> = BTreeMap::new();
-    for Pair { from, to, answers } in pairs {
-        let Some(why) = answers.problem.as_deref() else { continue };
-        if !blamed.contains(from) && !blamed.contains(to) {
-            failed.entry(from).or_default().insert(to, why);
-            failed.entry(to).or_default().insert(from, why);
-        }
+    for pair in pairs.iter().filter(|pair| !pair.is_of_any(blamed)) {
+        let Some(why) = pair.answers.problem.as_deref() else { continue };
+        failed.entry(&pair.from).or_default().insert(&pair.to, why);
+        failed.entry(&pair.to).or_default().insert(&pair.from, why);
     }
     let fails_alone = |node: &&'a NodeName| {
         let others = failed.get(*node).filter(|others| others.len() >= enough)?;
