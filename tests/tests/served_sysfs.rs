@@ -76,7 +76,8 @@ fn virtual_functions_come_and_go() {
     for (count, why) in [
         ("3", "busy"),
         ("65", "out of range"),
-        ("65536", "out of range"),
+        ("65535", "out of range"),
+        ("65536", "Invalid"),
         ("x", "Invalid"),
         ("-1", "Invalid"),
         ("08", "Invalid"),

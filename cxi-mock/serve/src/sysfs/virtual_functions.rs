@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cxi_ioctl::Errno;
 use cxi_mock::Nic;
 use parking_lot::Mutex;
 
@@ -27,8 +28,11 @@ pub(super) fn describe(
     tree.writable(
         "sriov_numvfs",
         move || source.virtual_functions(),
-        // The kernel's number has 16 bits.
-        move |text| target.request(physical, number::<u16>(text)?.into()),
+        // The kernel's number has 16 bits; of those that do not fit, it says nothing more.
+        move |text| {
+            let count = number::<u16>(text).map_err(|_| Errno::EINVAL)?;
+            target.request(physical, count.into())
+        },
     );
     for function in 0..VIRTUAL_FUNCTIONS.into() {
         let address = address_of(nic, Some(function));
