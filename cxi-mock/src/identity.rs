@@ -20,7 +20,7 @@ pub struct Identity {
     pub device_id: u32,
     /// ASIC version, see the `CASSINI_*` of [`cxi_ioctl::abi::device`].
     pub cassini_version: u32,
-    /// Cassini generations present in the system: 1, 2, or 3 for both.
+    /// Cassini generations present in the system: 1, 2, or 0 for both.
     pub system_type_identifier: u32,
     /// ASIC revision.
     pub device_rev: u32,

@@ -22,7 +22,7 @@ pub struct DeviceInfo {
     pub nid_configured: Option<bool>,
     /// Version of the chip.
     pub cassini_version: CassiniVersion,
-    /// Cassini generations in the system: 1, 2, or 3 for both.
+    /// Cassini generations in the system: 1, 2, or 0 for both.
     pub system_type: u32,
     /// Platform: the chip or a simulator.
     pub platform: Platform,
