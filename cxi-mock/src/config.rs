@@ -37,6 +37,9 @@ pub struct NicConfig {
     pub params: ModuleParameters,
     /// Number of virtual functions in addition to the physical one, at most 64.
     pub virtual_functions: u32,
+    /// `true` if HPE's retry handler runs: it has an event queue from the start, and a served node
+    /// shows its files.
+    pub retry_handler: bool,
     /// Number of each resource that the NIC has.
     pub totals: Totals,
     /// Properties that the NIC reports about itself.
@@ -51,6 +54,7 @@ impl NicConfig {
             release: DriverRelease::Shs14_0_1,
             params: ModuleParameters::default(),
             virtual_functions: 0,
+            retry_handler: false,
             totals: Totals::default(),
             identity: Identity::default(),
         }
@@ -74,6 +78,13 @@ impl NicConfig {
     #[must_use]
     pub fn virtual_functions(mut self, count: u32) -> Self {
         self.virtual_functions = count;
+        self
+    }
+
+    /// Lets HPE's retry handler run.
+    #[must_use]
+    pub fn retry_handler(mut self) -> Self {
+        self.retry_handler = true;
         self
     }
 

@@ -26,7 +26,8 @@ pub struct Identity {
     pub device_rev: u32,
     /// ASIC protocol revision.
     pub device_proto: u32,
-    /// Platform: 0 for the ASIC, 1 for NETSIM, which is the honest value for a mock.
+    /// Platform: 0 for the ASIC, which programs do not use without a retry handler, 1 for NETSIM,
+    /// which is the honest value for a mock.
     pub device_platform: u32,
     /// NIC index on its card.
     pub uc_nic: i32,

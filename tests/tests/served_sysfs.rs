@@ -259,6 +259,8 @@ fn a_node_is_one_of_a_system() {
     let seen = "for nic in 0 1 2 3; do \
                     cd -P /sys/class/cxi/cxi$nic/device; \
                     echo ${PWD##*/} $(cat numa_node device properties/nid); \
+                    [ $(cat properties/platform) = 0 ]; [ $(cat properties/pct_eq) != 0 ]; \
+                    [ -e /run/cxi/cxi$nic/nacks ]; \
                 done";
     assert_eq!(
         script(&["--system", "lumi"], seen),
@@ -429,8 +431,9 @@ fn the_retry_handler_shows_its_files() {
     let node = Served::start(&["--nics", "2", "--retry-handler"]);
     let inside = |script: &str| printed(&node.enter(&["sh", "-euc", script]));
     let all = "cd /run/cxi/cxi1; cat spt_timeouts nacks config/config_file_path; \
-               echo -2 > config/log_increment; ! echo x > config/log_increment; ls | wc -l";
-    assert_eq!(inside(all), "0\n0\n/etc/cxi_rh.conf\n28");
+               echo -2 > config/log_increment; ! echo x > config/log_increment; ls | wc -l; \
+               cat /sys/class/cxi/cxi1/device/properties/pct_eq";
+    assert_eq!(inside(all), "0\n0\n/etc/cxi_rh.conf\n28\n1");
     node.order(&["unplug", "1"]);
     assert_eq!(inside("ls /run/cxi"), "cxi0");
     let shown = "ls /sys/class/cxi/cxi0/device | grep -c retry || true";

@@ -16,7 +16,7 @@ use super::mount::{self, DEVICES, Places, RETRY_HANDLERS, Stage};
 use super::namespaces::{Home, NamespaceKind, Namespaces, Variable};
 use super::network::Network;
 use super::server::{Common, DRIVER, Function, Server};
-use super::setup::{Records, Shown};
+use super::setup::Records;
 use super::sysfs::{RETRY_HANDLER, bus_path, network_device};
 use super::view::View;
 use super::watch::Watch;
@@ -42,7 +42,8 @@ struct Scene {
     /// Copies of sysfs for programs that do not use the socket.
     copies: Option<Arc<Copies>>,
     network: Option<Network>,
-    shown: Shown,
+    /// The second name of the driver.
+    alias: Option<String>,
 }
 
 /// Settings of a node.
@@ -97,7 +98,7 @@ impl Node {
         let node = Self {
             watch: Watch::start(Arc::clone(&server), capture, common.traffic.clone())?,
             server,
-            scene: Arc::new(Scene { places, copies, network, shown: common.shown.clone() }),
+            scene: Arc::new(Scene { places, copies, network, alias: common.alias.clone() }),
             namespaces: Arc::new(Namespaces::of_this_thread(&kinds)?.with_variables(variables)),
         };
         for function in node.server.functions() {
@@ -210,11 +211,11 @@ impl Scene {
             links.retain(|(path, _)| !path.starts_with("/dev/"));
         }
         let (name, address) = (function.device_name(), function.address);
-        if let Some(alias) = &self.shown.alias {
+        if let Some(alias) = &self.alias {
             let target = format!("../../../../devices/pci-cxi-mock/{address}");
             links.push((format!("/sys/bus/pci/drivers/{alias}/{address}"), target));
         }
-        if self.shown.retry_handler && function.vf.is_none() {
+        if function.nic.config().retry_handler && function.vf.is_none() {
             let target = format!("{DEVICES}/{address}/{RETRY_HANDLER}");
             links.push((format!("{RETRY_HANDLERS}/{name}"), target));
         }
@@ -241,7 +242,7 @@ fn mount(
     if !credentials.is_empty() {
         mount::prepare_credentials(&stage, credentials)?;
     }
-    let drivers: Vec<&str> = iter::once(DRIVER).chain(common.shown.alias.as_deref()).collect();
+    let drivers: Vec<&str> = iter::once(DRIVER).chain(common.alias.as_deref()).collect();
     mount::extend_sysfs(&stage, &common.machine.files(), &drivers)?;
     let copies = if view.is_behind_socket() {
         let root = mount::mount_copies(&stage)?;

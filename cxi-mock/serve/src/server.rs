@@ -20,7 +20,7 @@ use super::endpoints::Endpoints;
 use super::error::{ServeError, say};
 use super::interrupts::Interrupts;
 use super::namespaces::Home;
-use super::setup::{Doorbells, NicArguments, Shown};
+use super::setup::{Doorbells, NicArguments};
 use super::sysfs::{self, VIRTUAL_FUNCTIONS};
 use super::topology::{Locality, Machine};
 use super::trace::Trace;
@@ -260,8 +260,8 @@ pub(crate) struct Common {
     pub(crate) endpoints: Endpoints,
     /// Places of the NICs in the machine.
     pub(crate) machine: Machine,
-    /// Things that programs see besides the NICs.
-    pub(crate) shown: Shown,
+    /// The second name of the driver.
+    pub(crate) alias: Option<String>,
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
     /// Threads that examine processes.
@@ -279,7 +279,7 @@ impl Common {
             budgets: Budgets::new(),
             endpoints: Endpoints::default(),
             machine: Machine::read(arguments.topology()),
-            shown: arguments.shown(),
+            alias: arguments.alias.clone(),
             cleanup: !arguments.manual_cleanup,
             home: Home::here()?,
         })
@@ -365,7 +365,7 @@ impl Server {
         let virtuals = (0..places.min(MOST_FUNCTIONS - nics.len())).map(|_| OnceLock::new());
         let virtuals: Vec<_> = virtuals.collect();
         let mut shared = Tree::new();
-        sysfs::describe_module(&mut shared, nics, common.shown.alias.as_deref());
+        sysfs::describe_module(&mut shared, nics, common.alias.as_deref());
         for (nic, locality) in located() {
             sysfs::describe_bus(&mut shared, sysfs::address_of(nic, None), locality);
         }

@@ -229,15 +229,6 @@ fn driver_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Things that programs see besides the NICs.
-#[derive(Clone, Debug)]
-pub(crate) struct Shown {
-    /// The second name of the driver.
-    pub(crate) alias: Option<String>,
-    /// `true` if the files of the retry handler are there.
-    pub(crate) retry_handler: bool,
-}
-
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct NicArguments {
@@ -268,12 +259,13 @@ pub(crate) struct NicArguments {
     /// The card of each NIC [default: cassini-2]
     #[arg(long, value_name = "CARD", value_parser = card())]
     pub(crate) card: Option<Card>,
-    /// Make the node look like one of this system: its cards, their addresses, and the NUMA nodes
+    /// Make the node look like one of this system: its cards, their addresses, the NUMA nodes, and
+    /// the retry handler
     #[arg(long, value_enum, conflicts_with_all = ["topology", "card", "nics", "config"])]
     pub(crate) system: Option<System>,
-    /// Show the files of HPE's retry handler in /run/cxi
+    /// Let HPE's retry handler run: its event queue, and its files in /run/cxi
     #[arg(long)]
-    pub(crate) retry_handler: bool,
+    retry_handler: bool,
     /// Show the driver and its module under a second name, such as cxi_core, which older releases had
     #[arg(long, value_name = "NAME", value_parser = driver_name)]
     pub(crate) alias: Option<String>,
@@ -324,11 +316,6 @@ impl NicArguments {
         self.topology.or(self.system.map(System::topology))
     }
 
-    /// Things that programs see besides the NICs.
-    pub(crate) fn shown(&self) -> Shown {
-        Shown { alias: self.alias.clone(), retry_handler: self.retry_handler }
-    }
-
     /// NICs of a node whose configuration does not list them.
     pub(crate) fn count(&self) -> u8 {
         let of_topology = self.topology().map(|_| topology::NICS);
@@ -342,6 +329,7 @@ impl NicArguments {
             || matches!(self.release, Some(Release::Is(_)))
             || self.topology().is_some()
             || self.card.is_some()
+            || self.retry_handler
             || !self.set.is_empty()
     }
 
@@ -367,6 +355,7 @@ impl NicArguments {
         if let Some(Release::Is(release)) = self.release {
             config.release = release;
         }
+        config.retry_handler |= self.retry_handler;
         self.set.iter().try_for_each(|assignment| set(&mut config.params, assignment))
     }
 }

@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 use cxi_ioctl::PciAddress;
+use cxi_ioctl::abi::device::PLATFORM_ASIC;
 use cxi_mock::{Card, NicConfig};
 
 use super::topology::{NICS, Topology};
@@ -49,7 +50,8 @@ impl System {
     pub(crate) fn nics(self, base: &NicConfig) -> Vec<NicConfig> {
         let nid = base.identity.nid;
         let nics = (0_u8..).zip(self.addresses()).map(|(index, (domain, bus))| {
-            base.clone().card(self.card()).identity(|identity| {
+            base.clone().card(self.card()).retry_handler().identity(|identity| {
+                identity.device_platform = PLATFORM_ASIC;
                 identity.nid = nid.wrapping_add(index.into());
                 identity.uc_nic = index.into();
                 identity.pci_address = PciAddress { domain, bus, device: 0, function: 0 };

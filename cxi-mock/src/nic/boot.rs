@@ -55,7 +55,7 @@ impl Device {
             cps: Cps::new(),
             domains: Domains::new(config.params.pid_bits),
             cqs: Cqs::new(&config.totals),
-            eqs: Eqs::new(config.totals.eqs),
+            eqs: Eqs::new(config.totals.eqs, config.retry_handler),
             cts: Objects::new(1, u32::from(config.totals.cts) + 1),
             portals: Portals::new(config.totals.ptes),
             mds: Objects::new(1, u32::MAX),

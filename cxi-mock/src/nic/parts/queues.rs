@@ -94,7 +94,10 @@ pub(crate) struct Eqs {
 }
 
 impl Eqs {
-    pub(crate) fn new(total: u16) -> Self {
-        Self { queues: Objects::new(1, u32::from(total) + 1), pct: None }
+    /// So many queues, of which a retry handler that runs has the first. It counts for no service.
+    pub(crate) fn new(total: u16, retry_handler: bool) -> Self {
+        let mut queues = Objects::new(1, u32::from(total) + 1);
+        let pct = if retry_handler { queues.number().ok() } else { None };
+        Self { queues, pct }
     }
 }

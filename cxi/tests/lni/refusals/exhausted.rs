@@ -59,6 +59,12 @@ fn there_is_one_queue_for_the_retry_handler() {
     );
     events.close().unwrap();
     lni.alloc_eq(&options).unwrap();
+
+    // One that runs has it from the start.
+    let nic = Nic::new(NicConfig::new().retry_handler()).unwrap();
+    assert!(root(&nic).info().unwrap().is_retry_handler_running());
+    let refusal = lni_of(&root(&nic), 1024).alloc_eq(&options).unwrap_err();
+    assert_eq!(refusal.errno(), Errno::EEXIST);
 }
 
 #[test]
