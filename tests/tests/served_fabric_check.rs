@@ -130,6 +130,16 @@ fn each_trouble_is_named() {
     let missing = checked(&cluster, 4, ("n2", &["--vni=1026"]));
     let said = "no enabled service admits this user to VNI 1026";
     assert_eq!(blamed(&missing), (vec!["n2"], said), "{missing}");
+    // The first node of the list, which then is not the one to judge the others.
+    let directory = Directory::new();
+    let path = directory.join("");
+    let start = |node, vni| check(&cluster, node, 2, &path, &["--wait=20s", SILENCE, vni]).start();
+    let (without, with) = (start("n1", "--vni=1026"), start("n2", "--vni=1024"));
+    let done = without.wait_with_output().expect("it ends");
+    let done: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!(done["printed_by"], "n2", "{done}");
+    let result = results(vec![with]);
+    assert_eq!(blamed(&result[0]), (vec!["n1"], said), "{result:?}");
 
     // A dead link: the others reach each other.
     printed(&cluster.ctl(&["--node", "n4", "link", "down"]));

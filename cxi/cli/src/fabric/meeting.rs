@@ -201,17 +201,18 @@ impl Meeting {
         decide().map_err(|error| cannot_write(&path, &error))
     }
 
-    /// Waits until all these nodes have said something, or the time is over. Returns who has.
+    /// Waits until all these nodes have said something, or none has for this time. Returns who has.
     pub(super) fn wait_for<T: DeserializeOwned>(
         &self,
         nodes: &[NodeName],
         word: Word,
         wait: Duration,
     ) -> BTreeMap<NodeName, Result<T, String>> {
-        let begun = Instant::now();
+        let mut patience = Patience::new(Instant::now(), wait);
         let mut heard = BTreeMap::new();
         loop {
             let listed = self.listed().unwrap_or_default();
+            let before = heard.len();
             for node in nodes {
                 if !heard.contains_key(node)
                     && listed.contains(OsStr::new(&word.file_of(node)))
@@ -220,11 +221,39 @@ impl Meeting {
                     heard.insert(node.clone(), said);
                 }
             }
-            if heard.len() == nodes.len() || begun.elapsed() >= wait {
+            let now = Instant::now();
+            if heard.len() > before {
+                patience.hears(now);
+            }
+            if heard.len() == nodes.len() || patience.is_over(now) {
                 return heard;
             }
             sleep(POLL);
         }
+    }
+}
+
+/// Limit of a wait for others. They are usually done at about the same time, so that one who was heard shows
+/// how long this takes, which a node that had nothing to do itself cannot know.
+struct Patience {
+    begun: Instant,
+    heard: Instant,
+    wait: Duration,
+}
+
+impl Patience {
+    fn new(begun: Instant, wait: Duration) -> Self {
+        Self { begun, heard: begun, wait }
+    }
+
+    fn hears(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    /// Whether nobody was heard for the whole time, or the time is over twice.
+    fn is_over(&self, now: Instant) -> bool {
+        let for_long = |since: Instant, wait| now.saturating_duration_since(since) >= wait;
+        for_long(self.heard, self.wait) || for_long(self.begun, self.wait.saturating_mul(2))
     }
 }
 
@@ -251,4 +280,23 @@ fn session() -> u32 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.subsec_nanos()
         ^ u32::try_from(now.as_secs() & 0xffff_ffff).unwrap_or_default().rotate_left(16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_hears_others_waits_longer_and_not_for_ever() {
+        let begun = Instant::now();
+        let after = |seconds: u64| begun + Duration::from_secs(seconds);
+        let mut patience = Patience::new(begun, Duration::from_secs(60));
+        assert_eq!((patience.is_over(after(59)), patience.is_over(after(60))), (false, true));
+        patience.hears(after(50));
+        assert_eq!((patience.is_over(after(109)), patience.is_over(after(110))), (false, true));
+        patience.hears(after(100));
+        assert_eq!((patience.is_over(after(119)), patience.is_over(after(120))), (false, true));
+        let none = Patience::new(begun, Duration::ZERO);
+        assert!(none.is_over(begun));
+    }
 }

@@ -228,7 +228,10 @@ fn take_part(
         // Whatever happens, the threads must be told to end.
         let written = meeting.say(here, Word::Asked, &asked);
         let heard = written.map(|()| {
-            let wait = terms.silence.saturating_mul(PATIENCE).saturating_add(terms.longest());
+            let asking = terms.silence.saturating_mul(PATIENCE).saturating_add(terms.longest());
+            // Who asks nobody cannot know how long that takes now.
+            let wait =
+                if judges(start, arrivals).contains(&here) { asking } else { Duration::ZERO };
             meeting.wait_for::<Asked>(&start.came, Word::Asked, wait)
         });
         for (device, decision) in &decided {
@@ -246,6 +249,20 @@ fn take_part(
     })?;
     meeting.say(here, Word::Together, &together)?;
     Ok(heard)
+}
+
+/// The nodes that can judge others, because they have an address on some NIC; or all, if none has.
+fn judges<'a>(
+    start: &'a Start,
+    arrivals: &BTreeMap<NodeName, Result<Arrival, String>>,
+) -> Vec<&'a NodeName> {
+    let has_address = |node: &&NodeName| {
+        let nics =
+            arrivals.get(*node).into_iter().flatten().flat_map(|arrival| arrival.nics.values());
+        nics.into_iter().any(|nic| matches!(nic, NicArrival::Address { .. }))
+    };
+    let able: Vec<&NodeName> = start.came.iter().filter(has_address).collect();
+    if able.is_empty() { start.came.iter().collect() } else { able }
 }
 
 /// The nodes that have come with a NIC, and its address.
@@ -283,8 +300,8 @@ fn all_reach(
     Ok(())
 }
 
-/// The first node that has finished prints the result, the others that they have done their part; or each
-/// prints what is wrong with it.
+/// The first node that can judge and has finished prints the result, the others that they have done their part; or
+/// each prints what is wrong with it.
 fn conclude(
     arguments: &CheckArgs,
     terms: Terms,
@@ -294,8 +311,9 @@ fn conclude(
     arrivals: BTreeMap<NodeName, Result<Arrival, String>>,
     asked: BTreeMap<NodeName, Result<Asked, String>>,
 ) -> Report {
-    let first = start.came.iter().find(|node| asked.contains_key(*node));
-    if let Some(first) = first.filter(|first| *first != here && !arguments.this_node) {
+    let judges = judges(&start, &arrivals);
+    let first = judges.iter().find(|node| asked.contains_key(**node)).or(judges.first());
+    if let Some(first) = first.filter(|first| **first != here && !arguments.this_node) {
         let text = format!("{here} is done; {first} prints the result\n");
         return Report::of(text, "printed_by", first);
     }

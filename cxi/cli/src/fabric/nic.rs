@@ -67,13 +67,17 @@ impl Terms {
         Timing { retry, silence, deadline: self.deadline() }
     }
 
-    /// Time that a node takes that reaches nobody, or as many as it asks again.
+    /// Time that a node takes that reaches nobody, or as many as it asks again; or that gets each answer just before
+    /// it would ask again.
     pub(super) fn longest(&self) -> Duration {
         let rest = u32::try_from(self.partners.saturating_sub(SILENT)).unwrap_or(u32::MAX);
         let patient = u32::try_from(self.partners.min(SILENT)).unwrap_or(u32::MAX);
         let patient = self.silence.saturating_mul(patient);
         let nobody = patient.saturating_add((self.silence / HASTE).saturating_mul(rest));
-        nobody.max(patient.saturating_mul(2))
+        let questions =
+            u32::try_from(self.partners).unwrap_or(u32::MAX).saturating_mul(self.pings.get());
+        let late = RETRY.saturating_mul(questions);
+        nobody.max(patient.saturating_mul(2)).max(late)
     }
 }
 
@@ -296,5 +300,8 @@ mod tests {
         for (partners, seconds) in seconds {
             assert_eq!(terms(partners).longest(), Duration::from_secs(seconds));
         }
+        // Five questions a second, if each is answered late.
+        let many = Terms { pings: NonZeroU32::new(10).unwrap(), ..terms(63) };
+        assert_eq!(many.longest(), Duration::from_secs(126));
     }
 }
