@@ -96,7 +96,6 @@ fn a_mock_names_no_process_of_this_machine() {
     let open = File::create_new(&file).unwrap();
     let mut sleep = Command::new("sleep");
     let mut sleeping = sleep.arg("60").stdin(open).spawn().unwrap();
-    let pid = sleeping.id().to_string();
     let epilog = ["job", "epilog", "--job=1024"];
     let busy = ["--mock-fault=SVC_DESTROY:EBUSY"];
     let said = node.cxi(&[&busy[..], &epilog].concat());
@@ -106,6 +105,7 @@ fn a_mock_names_no_process_of_this_machine() {
     assert_eq!(said.code, 4);
     for text in [said.err, explained.out] {
         assert_contains(&text, "no visible process has the NIC open");
-        assert!(!text.contains(&pid), "{text}");
+        // Its number may be part of another, such as of the VNI 1024.
+        assert!(!text.contains("sleep"), "{text}");
     }
 }
