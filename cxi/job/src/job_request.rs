@@ -143,14 +143,12 @@ impl JobRequest {
     }
 
     /// The traffic classes.
-    #[must_use]
-    pub fn traffic_classes(&self) -> TrafficClasses {
+    pub(crate) fn traffic_classes(&self) -> TrafficClasses {
         self.spec.traffic_classes().unwrap_or_default()
     }
 
     /// Returns the NICs.
-    #[must_use]
-    pub const fn nics(&self) -> &NicPolicy {
+    pub(crate) const fn nics(&self) -> &NicPolicy {
         &self.nics
     }
 }

@@ -20,7 +20,6 @@ use cxi::error::{Error, Result};
 use cxi::{Device, DeviceId, DeviceInfo, Host, Platform, Service};
 use cxi_ioctl::Transport;
 
-use crate::Filter;
 use cxi_site::durable::{FileLock, LockError, LockGuard};
 use cxi_site::{IdSet, ProcFs};
 
@@ -264,15 +263,6 @@ impl Node {
     /// The NICs that a job can use, by number.
     pub fn usable(&self) -> impl Iterator<Item = &NodeNic> {
         self.nics.iter().filter(|nic| nic.is_usable())
-    }
-
-    /// The services that a filter selects, in whatever state they are.
-    ///
-    /// # Errors
-    ///
-    /// A NIC cannot be queried.
-    pub fn select(&self, filter: &Filter) -> Result<Vec<(DeviceId, Service)>> {
-        self.services(|device, service| filter.selects(device.id(), service))
     }
 
     /// The services that a test selects, on all NICs.

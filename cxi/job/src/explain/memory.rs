@@ -9,7 +9,7 @@ use serde::Serialize;
 use cxi_site::proc::ProcFs;
 
 /// Contiguous memory that an address context takes, in bytes.
-pub const OF_ADDRESS_CONTEXT: u64 = 512 << 10;
+const OF_ADDRESS_CONTEXT: u64 = 512 << 10;
 
 /// The free blocks of memory that are long enough for an address context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

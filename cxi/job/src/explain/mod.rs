@@ -41,7 +41,7 @@ mod memory;
 mod network;
 mod resources;
 
-pub use memory::{ContiguousMemory, OF_ADDRESS_CONTEXT};
+pub use memory::ContiguousMemory;
 pub use network::{
     Admission, GivenVni, Network, NicNetwork, Program, Taken, UsableService, VniRole,
 };

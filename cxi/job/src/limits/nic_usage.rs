@@ -34,8 +34,7 @@ impl NicUsage {
     }
 
     /// Returns the reservations of the services: the driver's arithmetic.
-    #[must_use]
-    pub fn reservations(&self) -> Reservations {
+    pub(super) fn reservations(&self) -> Reservations {
         let services = self.services.iter();
         Reservations::from_services(
             services.map(|service| (service.service, service.limits)),

@@ -96,8 +96,7 @@ impl Filter {
     }
 
     /// Requires this member too.
-    #[must_use]
-    pub fn and(mut self, member: Member) -> Self {
+    fn and(mut self, member: Member) -> Self {
         self.members.push(member);
         self
     }

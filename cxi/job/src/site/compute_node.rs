@@ -35,7 +35,7 @@ use cxi_site::{IdSet, JobId, NodeName, StepId};
 /// system that many nodes mount does not notify one node of what another one writes.
 const POLL: Duration = Duration::from_millis(100);
 /// The variable of a job that has less of some resources than its size asks for.
-pub const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
+const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
 
 /// A node of a site, with a record for each of its jobs.
 ///

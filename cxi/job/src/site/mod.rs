@@ -37,7 +37,7 @@ mod shape;
 pub mod store;
 
 pub use compute_node::{
-    Access, Cleaned, Cleaning, ComputeNode, SCALED_BACK, Started, StartingJob, StepEnvironment,
+    Access, Cleaned, Cleaning, ComputeNode, Started, StartingJob, StepEnvironment,
 };
 pub use controller::{Adopted, Controller, Done, ReserveRequest, Warning};
 pub use decisions::{Component, Decision};

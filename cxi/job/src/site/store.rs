@@ -187,8 +187,7 @@ pub enum RecordError {
 
 impl RecordError {
     /// Returns the kind of failure.
-    #[must_use]
-    pub fn code(&self) -> ErrorCode {
+    pub(super) fn code(&self) -> ErrorCode {
         match self {
             Self::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 ErrorCode::NotPermitted

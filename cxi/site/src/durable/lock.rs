@@ -129,12 +129,6 @@ impl FileLock {
         self
     }
 
-    /// The lock file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Waits this much less.
     #[must_use]
     pub fn less(mut self, waited: Duration) -> Self {

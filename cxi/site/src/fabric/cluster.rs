@@ -71,8 +71,7 @@ impl ClusterName {
     }
 
     /// The job of this cluster that a reservation is for; `None` if it belongs to another cluster.
-    #[must_use]
-    pub fn job(&self, reservation: &str) -> Option<JobId> {
+    pub(super) fn job(&self, reservation: &str) -> Option<JobId> {
         let (cluster, job) = reservation.rsplit_once('-')?;
         let job = JobId::new(job).ok()?;
         (cluster == self.0.as_str() && !job.as_str().contains(['/', '#'])).then_some(job)

@@ -9,7 +9,7 @@ use crate::{IdSet, TenantName};
 use cxi::{Vni, VniRange};
 
 /// The most VNIs that one service can list, and so the most that a job can have individually.
-pub const MAX_VNIS_PER_JOB: u8 = 4;
+pub(super) const MAX_VNIS_PER_JOB: u8 = 4;
 
 /// Request of a job: one to four VNIs, a block for a range service, or a pool for its steps.
 ///

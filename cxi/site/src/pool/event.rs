@@ -152,8 +152,7 @@ pub enum Change {
 
 impl Change {
     /// The configuration after this change, if a log may begin with it.
-    #[must_use]
-    pub const fn config(&self) -> Option<&PoolConfig> {
+    pub(super) const fn config(&self) -> Option<&PoolConfig> {
         match self {
             Self::Reconfigured { config } => Some(config),
             Self::Saved { pool } => Some(&pool.config),

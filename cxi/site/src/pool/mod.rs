@@ -58,7 +58,8 @@ mod reserve;
 mod snapshot;
 mod state;
 
-pub use allotment::{Allotment, MAX_VNIS_PER_JOB, VniRequest};
+use allotment::MAX_VNIS_PER_JOB;
+pub use allotment::{Allotment, VniRequest};
 pub use config::{DEFAULT_VNIS, PoolConfig, PoolConfigError};
 pub use error::{PoolError, PoolShortage, ReplayError, ReserveError};
 pub use event::{Change, Event, Timestamp};
