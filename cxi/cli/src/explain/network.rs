@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cxi_job::explain::{GivenVni, Network, NicNetwork, Program};
+use cxi_job::explain::{GivenVni, Network, Program};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -21,56 +21,19 @@ pub(super) fn run(programs: &[(String, Program)], common: &Common) -> Result<Rep
 }
 
 fn report(network: &Network, program: Option<&Program>) -> Report {
-    let mut text = format!("{}\n", network.verdict);
-    for reason in &network.reasons {
-        text += &format!("  {reason}\n");
-    }
-    if !network.advice.is_empty() {
-        text += "  What to do:\n";
-    }
-    for advice in &network.advice {
-        text += &format!("    - {advice}\n");
-    }
-    let nics = network.nics.iter().map(|nic| (nic.device, on_nic(nic)));
+    let mut text = network.to_string();
+    let nics = network.nics().iter().map(|nic| (nic.device(), nic.to_string()));
     text.extend(by_nic(nics).into_iter().map(|line| line + "\n"));
-    text += &vnis(&network.vnis);
+    text += &vnis(network.vnis());
     if let Some(program) = program {
         text += &variables(&program.deciding());
     }
-    let code = if network.works { 0 } else { Exit::Findings as u8 };
+    let code = if network.works() { 0 } else { Exit::Findings as u8 };
     Report::of(wrapped(&text), "network", network).ending_with(code)
 }
 
-fn on_nic(nic: &NicNetwork) -> String {
-    let mut text = match nic.takes {
-        None => "libfabric finds no service".to_owned(),
-        Some(taken) => format!(
-            "libfabric takes service {} and VNI {}{}",
-            taken.service,
-            taken.vni,
-            if taken.by_variables { "" } else { ", which it finds by itself" }
-        ),
-    };
-    if nic.usable.iter().all(|usable| !usable.enabled) {
-        text += "\n  no enabled service admits this user";
-    }
-    for usable in &nic.usable {
-        let admits = if usable.enabled { "admits" } else { "would admit" };
-        text += &format!("\n  {} {admits} this user", usable.name);
-    }
-    text
-}
-
 fn vnis(vnis: &[GivenVni]) -> String {
-    let mut text = String::new();
-    for given in vnis {
-        text += &format!("VNI {}: {}", given.vni, given.role.name());
-        if !given.taken_by.is_empty() {
-            text += &format!("; {} takes this one", given.taken_by.join(", "));
-        }
-        text.push('\n');
-    }
-    text
+    vnis.iter().map(|given| format!("{given}\n")).collect()
 }
 
 fn variables(variables: &BTreeMap<&str, &str>) -> String {
@@ -96,7 +59,7 @@ pub(super) fn environment(programs: &[(String, Program)]) -> Report {
         .collect();
     let mut text = String::new();
     if programs.len() > 1 {
-        text += &format!("{}\n", Network::between(programs).verdict);
+        text += &format!("{}\n", Network::between(programs).verdict());
     }
     for environment in &found {
         if programs.len() > 1 {

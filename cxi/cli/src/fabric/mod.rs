@@ -16,7 +16,7 @@ use std::time::Duration;
 use cxi::{Device, DeviceId, ServiceId, Vni, VniAccess};
 use cxi_data::Address;
 use cxi_data::collective::Endpoint;
-use cxi_job::explain::{Network, Program};
+use cxi_job::explain::{Network, NicNetwork, Program};
 use cxi_site::NodeName;
 
 use crate::exit::{Exit, Failure};
@@ -157,9 +157,8 @@ fn service(
     vni: Option<Vni>,
     network: &Network,
 ) -> Result<(ServiceId, Vni), String> {
-    let of_nic = network.nics.iter().find(|nic| nic.device == device.id());
-    let taken = of_nic.and_then(|nic| nic.takes);
-    let taken_vni = || Vni::new(taken?.vni).ok();
+    let of_nic = network.nics().iter().find(|nic| nic.device() == device.id());
+    let taken_vni = || of_nic?.vni();
     let by_service = |id: ServiceId| {
         let service = device.services().get(id).map_err(|error| error.to_string())?;
         let vni = vni.or_else(taken_vni).or_else(|| service.vnis().iter().next());
@@ -169,8 +168,7 @@ fn service(
         return by_service(id);
     }
     let Some(vni) = vni else {
-        let id = taken.and_then(|taken| ServiceId::new(u32::try_from(taken.service).ok()?).ok());
-        return match id {
+        return match of_nic.and_then(NicNetwork::service) {
             Some(id) => by_service(id),
             None => Err("no service admits this user: cxi explain says why".to_owned()),
         };
@@ -180,8 +178,7 @@ fn service(
             service.vnis() == VniAccess::Unrestricted || service.vnis().contains(vni)
         })
     };
-    let usable = of_nic.into_iter().flat_map(|nic| &nic.usable);
-    let mut ids = usable.filter(|one| one.enabled).map(|one| one.service);
+    let mut ids = of_nic.into_iter().flat_map(NicNetwork::usable);
     let message = || format!("no enabled service admits this user to VNI {vni}");
     ids.find(allows).map(|id| (id, vni)).ok_or_else(message)
 }

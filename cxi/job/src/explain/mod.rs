@@ -42,9 +42,7 @@ mod network;
 mod resources;
 
 pub use memory::ContiguousMemory;
-pub use network::{
-    Admission, GivenVni, Network, NicNetwork, Program, Taken, UsableService, VniRole,
-};
+pub use network::{GivenVni, Network, NicNetwork, Program};
 pub(super) use resources::is_idle;
 
 /// Explanation of a failure: its reasons, the services that are in the way, and the remedy.

@@ -2,6 +2,7 @@
 //! and the answers of this node's NICs.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::path::Path;
 
@@ -21,18 +22,16 @@ const DEFAULT_VNI: u16 = 10;
 
 /// The variables and the identity by which a program gets its network.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct Program {
-    /// Its environment.
-    pub variables: BTreeMap<String, String>,
+    variables: BTreeMap<String, String>,
     /// Its effective user ID.
-    pub uid: u32,
+    uid: u32,
     /// Its effective group ID.
-    pub gid: u32,
+    gid: u32,
     /// Its supplementary groups, which the driver does not look at.
-    pub groups: Vec<u32>,
+    groups: Vec<u32>,
     /// The inode number of its network namespace.
-    pub netns: Option<u32>,
+    netns: Option<u32>,
 }
 
 impl Program {
@@ -189,23 +188,29 @@ fn variables(bytes: &[u8]) -> BTreeMap<String, String> {
     assignments.collect()
 }
 
-/// One of a job's VNIs.
+/// One of a job's VNIs, with its purpose, and the libraries that take it by default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct GivenVni {
-    /// The VNI as it is written.
-    pub vni: String,
-    /// Purpose for which the scheduler gave it.
-    pub role: VniRole,
-    /// Libraries that take it by default.
-    pub taken_by: Vec<&'static str>,
+    /// As it is written.
+    vni: String,
+    role: VniRole,
+    taken_by: Vec<&'static str>,
+}
+
+impl fmt::Display for GivenVni {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VNI {}: {}", self.vni, self.role.name())?;
+        if self.taken_by.is_empty() {
+            return Ok(());
+        }
+        write!(f, "; {} takes this one", self.taken_by.join(", "))
+    }
 }
 
 /// Purpose for which a scheduler gives a VNI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum VniRole {
+enum VniRole {
     /// The processes of one step.
     Step,
     /// All processes of the job.
@@ -215,9 +220,7 @@ pub enum VniRole {
 }
 
 impl VniRole {
-    /// The role as a word.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Step => "step",
             Self::Job => "job",
@@ -229,8 +232,7 @@ impl VniRole {
 /// Reason for which a service admits a program, in the order in which libfabric prefers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Admission {
+enum Admission {
     /// By its network namespace.
     Namespace,
     /// By its effective user ID.
@@ -243,42 +245,33 @@ pub enum Admission {
 
 /// A service that a program may use.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct UsableService {
-    /// Its ID.
-    pub service: ServiceId,
+struct UsableService {
+    service: ServiceId,
     /// The service with its owner and VNIs.
-    pub name: String,
-    /// The reason for which it admits the program.
-    pub by: Admission,
-    /// `true` if it is enabled; a disabled one cannot be used.
-    pub enabled: bool,
+    name: String,
+    by: Admission,
+    /// A disabled one cannot be used.
+    enabled: bool,
 }
 
 /// Choice of libfabric on a NIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct Taken {
-    /// The service.
-    pub service: i64,
-    /// The VNI.
-    pub vni: u16,
+struct Taken {
+    /// Any number that the variables contain.
+    service: i64,
+    vni: u16,
     /// `true` if the variables name it; otherwise libfabric looked for a service itself.
-    pub by_variables: bool,
+    by_variables: bool,
 }
 
 /// A NIC, as a program would use it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct NicNetwork {
-    /// The NIC.
-    pub device: DeviceId,
+    device: DeviceId,
     /// Choice of libfabric; `None` if it finds no service.
-    pub takes: Option<Taken>,
-    /// The services that the program may use.
-    pub usable: Vec<UsableService>,
-    /// The problem, if there is one.
-    pub problem: Option<String>,
+    takes: Option<Taken>,
+    usable: Vec<UsableService>,
+    problem: Option<String>,
     #[serde(skip)]
     advice: Vec<String>,
     #[serde(skip)]
@@ -297,22 +290,17 @@ enum Severity {
 }
 
 /// Verdict on a program's network, and the remedy if it gets none.
+///
+/// It is displayed with its reasons and the remedies, without the NICs and the VNIs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
 pub struct Network {
-    /// The answer in one sentence.
-    pub verdict: String,
-    /// `true` if nothing is in the way.
-    pub works: bool,
-    /// More that was found.
-    pub reasons: Vec<String>,
-    /// The remedies, one in each entry.
-    pub advice: Vec<String>,
-    /// The NICs.
-    pub nics: Vec<NicNetwork>,
-    /// The job's VNIs.
+    verdict: String,
+    works: bool,
+    reasons: Vec<String>,
+    advice: Vec<String>,
+    nics: Vec<NicNetwork>,
     #[serde(rename = "vni_roles")]
-    pub vnis: Vec<GivenVni>,
+    vnis: Vec<GivenVni>,
 }
 
 const AGAIN: &str = "Start the program in a step of its own (srun, flux run, mpiexec), so that it gets \
@@ -330,7 +318,8 @@ impl Network {
     /// // This process is `Program::this(&ProcFs::system())`.
     /// let program = Program::default();
     /// let network = Network::of(&program, &[device])?;
-    /// assert_eq!(network.nics[0].takes, None, "{}", network.verdict);
+    /// assert!(!network.works());
+    /// assert_eq!(network.verdict(), "no scheduler gave you a service");
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -350,6 +339,30 @@ impl Network {
         };
         network.judge(program);
         Ok(network)
+    }
+
+    /// The answer in one sentence.
+    #[must_use]
+    pub fn verdict(&self) -> &str {
+        &self.verdict
+    }
+
+    /// Returns whether nothing is in the way.
+    #[must_use]
+    pub const fn works(&self) -> bool {
+        self.works
+    }
+
+    /// The NICs; none where programs on several nodes were compared.
+    #[must_use]
+    pub fn nics(&self) -> &[NicNetwork] {
+        &self.nics
+    }
+
+    /// The job's VNIs, as the first program has them.
+    #[must_use]
+    pub fn vnis(&self) -> &[GivenVni] {
+        &self.vnis
     }
 
     fn judge(&mut self, program: &Program) {
@@ -556,6 +569,22 @@ impl Network {
     }
 }
 
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.verdict)?;
+        for reason in &self.reasons {
+            writeln!(f, "  {reason}")?;
+        }
+        if !self.advice.is_empty() {
+            writeln!(f, "  What to do:")?;
+        }
+        for advice in &self.advice {
+            writeln!(f, "    - {advice}")?;
+        }
+        Ok(())
+    }
+}
+
 /// Returns whether a list of providers has the NIC's, or excludes others than it.
 fn uses_cxi(providers: &str) -> bool {
     let (excludes, list) = match providers.strip_prefix('^') {
@@ -678,6 +707,29 @@ fn by_itself(
 }
 
 impl NicNetwork {
+    /// The NIC.
+    #[must_use]
+    pub const fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    /// The service that libfabric takes, if it is the ID of one.
+    #[must_use]
+    pub fn service(&self) -> Option<ServiceId> {
+        ServiceId::new(u32::try_from(self.takes?.service).ok()?).ok()
+    }
+
+    /// The VNI that libfabric takes, if it is one.
+    #[must_use]
+    pub fn vni(&self) -> Option<Vni> {
+        Vni::new(self.takes?.vni).ok()
+    }
+
+    /// The enabled services that admit the program.
+    pub fn usable(&self) -> impl Iterator<Item = ServiceId> {
+        self.usable.iter().filter(|usable| usable.enabled).map(|usable| usable.service)
+    }
+
     /// Checks the answer of the driver to libfabric's choice.
     fn check(&mut self, program: &Program, all: &[(Service, Option<u32>)]) {
         let Some(taken) = self.takes else {
@@ -746,6 +798,28 @@ impl NicNetwork {
         if let Some(other) = other {
             self.advice.push(format!("On {}, {} admits this user.", self.device, other.name));
         }
+    }
+}
+
+/// The choice of libfabric and the services, without the name of the NIC.
+impl fmt::Display for NicNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.takes {
+            None => write!(f, "libfabric finds no service")?,
+            Some(Taken { service, vni, by_variables }) => write!(
+                f,
+                "libfabric takes service {service} and VNI {vni}{}",
+                if by_variables { "" } else { ", which it finds by itself" }
+            )?,
+        }
+        if self.usable().next().is_none() {
+            write!(f, "\n  no enabled service admits this user")?;
+        }
+        for usable in &self.usable {
+            let admits = if usable.enabled { "admits" } else { "would admit" };
+            write!(f, "\n  {} {admits} this user", usable.name)?;
+        }
+        Ok(())
     }
 }
 
