@@ -17,7 +17,7 @@ impl Address {
     /// The address of a domain of a device.
     #[must_use]
     pub fn new(info: &DeviceInfo, domain: &Domain) -> Self {
-        Self { nid: info.nid, pid: pid(domain.pid()) }
+        Self { nid: info.nid, pid: domain.pid().get() }
     }
 
     /// A portal of the process: the offset at which it has mapped a PtlTE.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cxi_ioctl::abi::domain::{DomainAllocCmd, DomainFreeCmd, DomainReserveCmd, PID_ANY};
-use cxi_ioctl::{Errno, Opcode};
+use cxi_ioctl::{Command, Errno, Opcode};
 
 use super::object::{Object, closable};
 use super::{Lni, LniInner};
@@ -69,8 +69,8 @@ pub struct Domain {
 pub(super) struct DomainInner {
     object: Object<DomainFreeCmd>,
     _lni: Arc<LniInner>,
-    vni: u32,
-    pid: u32,
+    vni: Vni,
+    pid: Pid,
 }
 
 impl DomainInner {
@@ -83,13 +83,10 @@ impl DomainInner {
     }
 }
 
-/// A driver that assigns PIDs out of range.
-fn unexpected_answer(device: &Device, first: u32, count: u16) -> Error {
-    let text = format!(
-        "invalid answer of the driver: {count} PIDs from {first} on, where 510 is the last"
-    );
-    let kind = ErrorKind::Nonsense(text.into());
-    device.error(kind, Errno::EPROTO, Opcode::DOMAIN_RESERVE)
+/// An answer of the driver that cannot be: a PID out of range, or another VNI.
+fn unexpected_answer(device: &Device, opcode: Opcode, answer: &str) -> Error {
+    let text = format!("invalid answer of the driver: {answer}");
+    device.error(ErrorKind::Nonsense(text.into()), Errno::EPROTO, opcode)
 }
 
 fn number(pid: Option<Pid>) -> u32 {
@@ -109,7 +106,7 @@ impl Lni {
     /// # let service = device.services().create(&ServiceSpec::builder().vni(vni).build()?)?;
     /// # let lni = device.alloc_lni(service)?;
     /// let domain = lni.alloc_domain(vni, None)?;
-    /// assert_eq!((domain.vni(), domain.pid()), (1024, 0));
+    /// assert_eq!((domain.vni(), domain.pid().get()), (vni, 0));
     /// # Ok(())
     /// # }
     /// ```
@@ -118,19 +115,22 @@ impl Lni {
     ///
     /// EEXIST when the PID is taken; ENOSPC when none is free (PID 510 is only assigned on
     /// request); ENOENT and EPERM as for [`Lni::alloc_cp`].
+    ///
+    /// [`ErrorKind::Nonsense`] when the driver answers with another VNI, or with an invalid PID.
     #[doc(alias = "cxil_alloc_domain")]
     pub fn alloc_domain(&self, vni: Vni, pid: Option<Pid>) -> Result<Domain> {
         let command = DomainAllocCmd::of(self.id(), vni.into(), number(pid));
         let attempt = self.inner.on_vni(vni);
         let response = self.device().attempt(attempt, &command)?;
-        Ok(Domain {
-            inner: Arc::new(DomainInner {
-                object: Object::new(self.device(), DomainFreeCmd::of(response.domain)),
-                _lni: Arc::clone(&self.inner),
-                vni: response.vni,
-                pid: response.pid,
-            }),
-        })
+        // Frees the domain if the rest of the answer is wrong.
+        let object = Object::new(self.device(), DomainFreeCmd::of(response.domain));
+        let pid = Pid::new(response.pid).ok().filter(|_| response.vni == u32::from(vni));
+        let pid = pid.ok_or_else(|| {
+            let answer = format!("VNI {} and PID {} for VNI {vni}", response.vni, response.pid);
+            unexpected_answer(self.device(), DomainAllocCmd::OPCODE, &answer)
+        })?;
+        let lni = Arc::clone(&self.inner);
+        Ok(Domain { inner: Arc::new(DomainInner { object, _lni: lni, vni, pid }) })
     }
 
     /// Reserves a run of PIDs for this LNI (DOMAIN_RESERVE).
@@ -157,23 +157,24 @@ impl Lni {
         let command = DomainReserveCmd::of(self.id(), vni.into(), number(first), count.into());
         let response = self.inner.send(&command, None)?;
         let last = response.pid.checked_add(u32::from(count) - 1);
-        match (Pid::new(response.pid), last.map(Pid::new)) {
-            (Ok(first), Some(Ok(_))) => Ok(PidBlock { vni, first, count }),
-            _ => Err(unexpected_answer(device, response.pid, count)),
+        if let (Ok(first), Some(Ok(_))) = (Pid::new(response.pid), last.map(Pid::new)) {
+            return Ok(PidBlock { vni, first, count });
         }
+        let answer = format!("{count} PIDs from {} on, where 510 is the last", response.pid);
+        Err(unexpected_answer(device, OPCODE, &answer))
     }
 }
 
 impl Domain {
-    /// The VNI, as answered by the driver.
+    /// The VNI.
     #[must_use]
-    pub fn vni(&self) -> u32 {
+    pub fn vni(&self) -> Vni {
         self.inner.vni
     }
 
-    /// The PID, as answered by the driver.
+    /// The PID.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub fn pid(&self) -> Pid {
         self.inner.pid
     }
 }

@@ -42,11 +42,17 @@ impl MapOptions {
         flags: MapFlags;
     }
 
-    /// Sets log2 of the page size and of the huge page size; 0 leaves the choice to the driver.
+    /// Sets log2 of the page size; 0 leaves the choice to the driver.
     #[must_use]
-    pub const fn page_shifts(mut self, page: u8, huge: u8) -> Self {
-        self.page_shift = page as i32;
-        self.huge_shift = huge as i32;
+    pub const fn page_shift(mut self, shift: u8) -> Self {
+        self.page_shift = shift as i32;
+        self
+    }
+
+    /// Sets log2 of the huge page size; 0 leaves the choice to the driver.
+    #[must_use]
+    pub const fn huge_shift(mut self, shift: u8) -> Self {
+        self.huge_shift = shift as i32;
         self
     }
 }

@@ -191,8 +191,8 @@ impl Pte {
     ///
     /// EINVAL when the PtlTE is gone.
     #[doc(alias = "cxil_invalidate_pte_le")]
-    pub fn invalidate(&self, list: LeList, buffer_id: u32) -> Result<()> {
-        let command = PteLeInvalidateCmd::of(self.id(), buffer_id, (list as u8).into());
+    pub fn invalidate(&self, list: LeList, buffer_id: u16) -> Result<()> {
+        let command = PteLeInvalidateCmd::of(self.id(), buffer_id.into(), (list as u8).into());
         self.inner.object.device().call(&command, |_| None)
     }
 

@@ -103,7 +103,7 @@ fn pids_are_reserved_and_used_once() {
     let block = lni.reserve_pids(vni(1024), None, 4).unwrap();
     assert_eq!((block.first.get(), block.count), (0, 4));
     let domain = lni.alloc_domain(vni(1024), Some(block.first)).unwrap();
-    assert_eq!((domain.vni(), domain.pid()), (1024, 0));
+    assert_eq!((domain.vni(), domain.pid().get()), (vni(1024), 0));
     let error = lni.alloc_domain(vni(1024), Some(block.first)).unwrap_err();
     assert_eq!(error.errno(), Errno::EEXIST);
     assert!(error.to_string().contains("the PID is taken"), "{error}");

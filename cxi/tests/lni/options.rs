@@ -159,7 +159,7 @@ fn memory_is_registered_as_described() {
     let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let memory = Arc::new(DeviceMemory::new(8192).unwrap());
     let flags = MapFlags::PIN | MapFlags::READ;
-    let options = MapOptions::default().flags(flags).page_shifts(12, 21);
+    let options = MapOptions::default().flags(flags).page_shift(12).huge_shift(21);
     let md = lni.map_memory(&memory, &options).unwrap();
     let sent = last::<AtuMapCmd>(&record);
     assert_eq!((sent.va, sent.len), (memory.address(), 8192));

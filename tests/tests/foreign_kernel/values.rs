@@ -178,6 +178,16 @@ fn impossible_answers_are_errors() {
         "cxi0: DOMAIN_RESERVE: invalid answer of the driver: 8 PIDs from 504 on, where 510 \
          is the last",
     );
+    for (field, number, answer) in
+        [("vni", 7_u32, "VNI 7 and PID 0"), ("pid", 511, "VNI 1024 and PID 511")]
+    {
+        let place = ("DomainAllocResp", field);
+        let run =
+            patched("Lni::alloc_domain", Opcode::DOMAIN_ALLOC, place, &number.to_ne_bytes());
+        let expected =
+            format!("cxi0: DOMAIN_ALLOC: invalid answer of the driver: {answer} for VNI 1024");
+        strange(run.result, &expected);
+    }
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn pids_of_a_vni_run_out() {
         "cxi0: DOMAIN_RESERVE: no enabled service that admits the caller has this VNI (EINVAL)",
     );
     let domain = lni.alloc_domain(vni(1024), Some(Pid::new(254).unwrap()));
-    assert_eq!(domain.unwrap().pid(), 254);
+    assert_eq!(domain.unwrap().pid().get(), 254);
     let rest: Vec<_> = (250..254).map(|_| lni.alloc_domain(vni(1024), None).unwrap()).collect();
     drop(rest);
     let rest: Vec<_> = std::iter::from_fn(|| lni.alloc_domain(vni(1024), None).ok()).collect();
