@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cxi::{DeviceId, Limit, LnisPerRgid, Member, Resource, Vni, VniRange};
 use cxi_ioctl::DriverRelease;
-use cxi_job::site::Access;
+use cxi_job::cluster::Access;
 use cxi_site::settings::Value;
 use cxi_site::{IdSet, TenantName};
 use nix::unistd::{Group, User};

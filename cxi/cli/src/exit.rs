@@ -4,7 +4,7 @@ use std::path::Path;
 use std::{fmt, io};
 
 use cxi_ioctl::Errno;
-use cxi_job::site::NicsUnavailable;
+use cxi_job::cluster::NicsUnavailable;
 use cxi_site::{ErrorCode, printable};
 use serde::Serialize;
 

@@ -3,8 +3,8 @@
 use cxi::InvalidSpec;
 use cxi_job::InvalidJobRequest;
 use cxi_job::allocate::AllocateError;
+use cxi_job::cluster::{NicsUnavailable, SiteError};
 use cxi_job::environment::EnvironmentError;
-use cxi_job::site::{NicsUnavailable, SiteError};
 use cxi_site::ErrorCode;
 use cxi_site::fabric::{FabricError, HttpError, Problem};
 use cxi_site::pool::log::{AppendError, ChangeError};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{env, fs, io};
 
 use cxi::kernel_file::read_bounded;
-use cxi_job::site::store::Format;
+use cxi_job::cluster::store::Format;
 use cxi_site::durable::{self, FileLock, LockError, LockGuard, Owner, directory_of, open_regular};
 use cxi_site::{JobId, input};
 use serde::Serialize;

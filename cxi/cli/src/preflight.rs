@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use cxi::{DeviceId, Member, Service};
 use cxi_job::audit::{Audit, Code, Finding, Severity};
+use cxi_job::cluster::keys;
 use cxi_job::explain::ContiguousMemory;
-use cxi_job::site::keys;
 use cxi_site::pool::Timestamp;
 use cxi_site::{IdSet, ProcFs};
 use humantime::format_duration;

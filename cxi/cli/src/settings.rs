@@ -12,7 +12,7 @@ use crate::exit::Failure;
 use crate::options::{Common, MOCK};
 use crate::output::{Columns, Report, print_wait};
 
-pub(crate) use cxi_job::site::keys::*;
+pub(crate) use cxi_job::cluster::keys::*;
 pub(crate) use cxi_site::settings::Settings;
 
 #[derive(Debug, Subcommand)]

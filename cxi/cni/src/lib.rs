@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use cxi::Host;
 use cxi_job::Node;
-use cxi_job::site::keys::node_lock;
+use cxi_job::cluster::keys::node_lock;
 use cxi_site::input;
 use cxi_site::settings::Settings;
 

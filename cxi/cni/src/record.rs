@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use cxi::{Vni, kernel_file};
 use cxi_job::Grant;
-use cxi_job::site::store::{self, Format, RecordError};
+use cxi_job::cluster::store::{self, Format, RecordError};
 use cxi_site::FileLock;
 use cxi_site::durable::{self, LockGuard, Owner, directory_of};
 use nix::unistd::geteuid;

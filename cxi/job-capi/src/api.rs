@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cxi::Host;
 use cxi_ioctl::Errno;
-use cxi_job::site::SiteError;
+use cxi_job::cluster::SiteError;
 use cxi_job::{Grant, Node, ReleaseOptions, ReleaseReport};
 use cxi_site::FileLock;
 use cxi_site::pool::{PoolConfig, Timestamp};

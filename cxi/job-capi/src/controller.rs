@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cxi_job::site::{Controller, Site};
+use cxi_job::cluster::{Controller, Site};
 use cxi_site::settings::Settings;
 use cxi_vni_etcd::SitePool;
 

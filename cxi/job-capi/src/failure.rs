@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 
 use cxi::DeviceId;
 use cxi_ioctl::Errno;
-use cxi_job::site::SiteError;
+use cxi_job::cluster::SiteError;
 use cxi_job::{AllocateError, Explanation};
 use cxi_vni_etcd::SitePoolError;
 use serde::Serialize;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use cxi::{LnisPerRgid, Member, TrafficClass, Vni, VniAccess, VniRange};
 use cxi_ioctl::Errno;
-use cxi_job::limits::Mode;
-use cxi_job::site::keys::{ModeName, PolicyName};
-use cxi_job::site::{
+use cxi_job::cluster::keys::{ModeName, PolicyName};
+use cxi_job::cluster::{
     Access, Cleaning, ComputeNode, Decision, JobRecord, JobShape, NetworkOptions, ReserveRequest,
     Site, StartingJob, keys,
 };
+use cxi_job::limits::Mode;
 use cxi_job::{AuditOptions, Filter, Grant, JobLimits, JobRequest, NicPolicy, Node};
 use cxi_site::HostList;
 use cxi_site::{IdSet, JobId, NodeName, StepId, TenantName};

@@ -20,7 +20,7 @@ impl Node {
     ///
     /// A service that no record names is foreign, and destroyed only by a policy that
     /// [takes foreign ones](CleanPolicy::foreign): those with a VNI of the scheduler's pool that no live
-    /// job has. [`ComputeNode::clean`](crate::site::ComputeNode::clean) knows the records.
+    /// job has. [`ComputeNode::clean`](crate::cluster::ComputeNode::clean) knows the records.
     ///
     /// Services are listed first, and the [live jobs](CleanPolicy::live) after them. Then each
     /// service is checked again under the [lock](Node::with_lock): it is destroyed only if it is

@@ -140,6 +140,7 @@ pub mod allocate;
 pub mod audit;
 pub mod check;
 pub mod clean;
+pub mod cluster;
 mod describe;
 pub mod environment;
 pub mod explain;
@@ -150,7 +151,6 @@ pub mod node;
 pub mod owners;
 mod parallel;
 pub mod release;
-pub mod site;
 mod view;
 
 #[doc(inline)]

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use cxi_job::site::{
+use cxi_job::cluster::{
     Cleaned, Cleaning, ComputeNode, Controller, Decision, JobShape, NetworkOptions, PoolStore,
     ReserveRequest, ServiceRecords, Site, SiteError, Started, StartingJob, StepEnvironment,
 };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use cxi::Errno;
-use cxi_job::site::{Act, PoolStore, SiteError, keys};
+use cxi_job::cluster::{Act, PoolStore, SiteError, keys};
 use cxi_site::durable::{self, LockError, Owner, WaitReport};
 use cxi_site::fabric::{Http, HttpError, Identity, Patience, is_clear};
 use cxi_site::pool::log::{ChangeError, EventLog, FileLog, SharedPool};

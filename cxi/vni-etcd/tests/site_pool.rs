@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cxi::Errno;
-use cxi_job::site::{ReserveRequest, Site, SiteError};
+use cxi_job::cluster::{ReserveRequest, Site, SiteError};
 use cxi_site::pool::PoolConfig;
 use cxi_site::settings::Settings;
 use cxi_site::{ErrorCode, FileLock, JobId};

@@ -182,8 +182,7 @@ fn impossible_answers_are_errors() {
         [("vni", 7_u32, "VNI 7 and PID 0"), ("pid", 511, "VNI 1024 and PID 511")]
     {
         let place = ("DomainAllocResp", field);
-        let run =
-            patched("Lni::alloc_domain", Opcode::DOMAIN_ALLOC, place, &number.to_ne_bytes());
+        let run = patched("Lni::alloc_domain", Opcode::DOMAIN_ALLOC, place, &number.to_ne_bytes());
         let expected =
             format!("cxi0: DOMAIN_ALLOC: invalid answer of the driver: {answer} for VNI 1024");
         strange(run.result, &expected);

@@ -5,7 +5,7 @@ pub(crate) mod cli;
 use std::collections::BTreeSet;
 use std::env;
 
-use cxi_job::site::{self, Warning, fabric_manager};
+use cxi_job::cluster::{self, Warning, fabric_manager};
 use cxi_site::collectives::{CLEAR, CollectivesEnv, preflight};
 use cxi_site::{JobId, StepId, durable};
 use serde_json::json;
@@ -48,7 +48,7 @@ fn end_step(job: Option<&JobId>, step: &StepId, settings: &Settings) -> Result<R
                 "no --job, and the environment has no FI_CXI_COLL_JOB_ID",
             ));
         };
-        site::end_inherited_step(inherited.reservation(), step, settings)?
+        cluster::end_inherited_step(inherited.reservation(), step, settings)?
     };
     let text = format!("Ended step {step}\n");
     let nothing = "Nothing to do: the job has no reservation\n";

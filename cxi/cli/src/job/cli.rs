@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use cxi::{Limit, LnisPerRgid, Resource, TrafficClass, Vni};
-use cxi_job::site::{JobShape, NetworkOptions};
+use cxi_job::cluster::{JobShape, NetworkOptions};
 use cxi_site::{HostList, cpus_at};
 use cxi_site::{IdSet, JobId, NodeName, StepId, TenantName};
 

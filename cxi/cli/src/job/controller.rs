@@ -5,7 +5,7 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cxi_job::site::{Controller, Done, ReserveRequest, Site};
+use cxi_job::cluster::{Controller, Done, ReserveRequest, Site};
 use cxi_site::{JobId, NodeName, end_within, input};
 use cxi_vni_etcd::SitePool;
 use serde_json::json;

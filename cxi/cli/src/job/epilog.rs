@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use cxi_ioctl::Errno;
 use cxi_job::clean::{KeepReason, OrphanReason, Verdict};
+use cxi_job::cluster::{Cleaned, Cleaning};
 use cxi_job::release::{Outcome, Released, Waiting};
-use cxi_job::site::{Cleaned, Cleaning};
 use cxi_job::{ReleaseOptions, ReleaseReport, ReleaseStatus};
 use cxi_site::{JobId, NodeName};
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! `cxi explain job`: the state of a job, and the commands that take it to the end.
 
-use cxi_job::site::JobRecord;
+use cxi_job::cluster::JobRecord;
 use cxi_site::JobId;
 use serde::Serialize;
 

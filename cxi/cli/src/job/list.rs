@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use cxi_job::Grant;
-use cxi_job::site::JobRecord;
+use cxi_job::cluster::JobRecord;
 use cxi_site::JobId;
 use serde::Serialize;
 

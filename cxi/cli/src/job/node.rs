@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use cxi::{DeviceId, Host, Service};
 use cxi_job::Node as Nics;
-use cxi_job::site::{ComputeNode, Site, SiteError, keys};
+use cxi_job::cluster::{ComputeNode, Site, SiteError, keys};
 use cxi_site::NodeName;
 use cxi_site::pool::Timestamp;
 use serde::Serialize;

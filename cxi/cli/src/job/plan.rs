@@ -2,9 +2,9 @@
 
 use cxi::Limits;
 use cxi_job::JobLimits;
+use cxi_job::cluster::NetworkOptions;
 use cxi_job::explain::Explanation;
 use cxi_job::limits::{Bottleneck, Cut, NicUsage, forecast, plan};
-use cxi_job::site::NetworkOptions;
 use serde::Serialize;
 
 use super::cli::SizeArgs;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cxi_job::Grant;
-use cxi_job::site::{JobShape, NetworkOptions, StartingJob};
+use cxi_job::cluster::{JobShape, NetworkOptions, StartingJob};
 use serde::Serialize;
 
 use super::cli::PrologArgs;

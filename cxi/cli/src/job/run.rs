@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{process, thread};
 
 use cxi::Vni;
-use cxi_job::site::{HeldRecord, NetworkOptions, ServiceRecords, SiteError};
+use cxi_job::cluster::{HeldRecord, NetworkOptions, ServiceRecords, SiteError};
 use cxi_job::{Filter, Grant, JobRequest};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::{Gid, Pid, Uid, User, getegid, geteuid, initgroups, setgid, setgroups, setuid};

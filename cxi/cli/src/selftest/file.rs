@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cxi::{Device, DeviceId, DriverRelease};
 use cxi_ioctl::{Errno, Mapping, Record, Recording, Request, Transport};
-use cxi_job::site::store::Format;
+use cxi_job::cluster::store::Format;
 use serde::{Deserialize, Serialize};
 
 use super::steps::{Step, Steps};

@@ -2,8 +2,8 @@
 
 use cxi::driver::Quirks;
 use cxi::{Device, DeviceId, Limits, ServiceId, ServiceSpec, Services, SettingChange};
+use cxi_job::cluster::{ServiceRecords, SiteError, keys};
 use cxi_job::owners::OwnedService;
-use cxi_job::site::{ServiceRecords, SiteError, keys};
 use cxi_site::IdSet;
 use cxi_site::settings::Settings;
 use humantime::format_duration;

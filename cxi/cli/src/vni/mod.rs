@@ -6,7 +6,7 @@ use std::slice;
 use std::time::Duration;
 
 use cxi::Vni;
-use cxi_job::site::{Adopted, Mismatch, Site, keys};
+use cxi_job::cluster::{Adopted, Mismatch, Site, keys};
 use cxi_site::pool::{
     Allotment, Changed, Event, Holding, Metrics, Phase, PoolConfig, PoolError, Stray, Timestamp,
     VniPool, VniRequest,

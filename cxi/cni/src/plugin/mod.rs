@@ -7,7 +7,7 @@ mod del;
 use std::cell::Cell;
 
 use cxi::{Device, DeviceId, ErrorKind, Member, Service, ServiceId, VniAccess};
-use cxi_job::site::{ServiceRecord, ServiceRecords};
+use cxi_job::cluster::{ServiceRecord, ServiceRecords};
 use cxi_job::{Filter, Node, ReleaseOptions, ReleaseReport, ReleaseStatus};
 
 use crate::call::Command;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cxi::{DeviceId, Member, ServiceId, ServiceSpec, Vni};
 use cxi_ioctl::{Intercept, Transport as _};
 use cxi_job::Node;
+use cxi_job::cluster::ServiceRecords;
 use cxi_job::owners::OwnedService;
-use cxi_job::site::ServiceRecords;
 use cxi_mock::Credentials;
 
 use crate::pod;

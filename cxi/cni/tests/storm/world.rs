@@ -12,11 +12,11 @@ use cxi::{
     Clock, Device, DeviceId, Limit, Limits, Member, Resource, Service, ServiceId, ServiceSpec, Vni,
 };
 use cxi_cni::{Call, Plugin};
-use cxi_job::owners::OwnedService;
-use cxi_job::site::{
+use cxi_job::cluster::{
     Access, Cleaning, ComputeNode, Controller, JobShape, ReserveRequest, ServiceRecords, Site,
     StartingJob,
 };
+use cxi_job::owners::OwnedService;
 use cxi_job::{Node, ReleaseOptions};
 use cxi_mock::{MockNode, NicConfig};
 use cxi_site::durable::fault;
@@ -275,7 +275,7 @@ impl World {
             Act::Sweep => {
                 let live = self.model().held.keys().map(|job| job_id(*job)).collect();
                 let swept = |controller: &Controller<'_>| {
-                    let swept = controller.sweep::<cxi_job::site::SiteError>(|| Ok(live));
+                    let swept = controller.sweep::<cxi_job::cluster::SiteError>(|| Ok(live));
                     swept.map(drop).map_err(text)
                 };
                 self.control(swept)

@@ -187,7 +187,7 @@ pub struct AuditOptions<'a> {
     /// VNIs are reported, and so are owners whose VNIs overlap. An owner may occur again with more.
     pub ranges: Vec<(Member, IdSet)>,
     /// The services of which no record says who made them, as
-    /// [`ComputeNode::foreign`](crate::site::ComputeNode::foreign) finds them.
+    /// [`ComputeNode::foreign`](crate::cluster::ComputeNode::foreign) finds them.
     pub foreign: Vec<(DeviceId, ServiceId)>,
     /// Function that says whether a user exists: members that do not exist are reported.
     pub user_exists: Option<fn(u32) -> bool>,

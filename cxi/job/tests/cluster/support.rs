@@ -6,7 +6,9 @@ use std::sync::Mutex;
 
 use cxi::{Device, Member, Vni};
 use cxi_job::Node;
-use cxi_job::site::{Access, ComputeNode, JobShape, ReserveRequest, Site, SiteError, StartingJob};
+use cxi_job::cluster::{
+    Access, ComputeNode, JobShape, ReserveRequest, Site, SiteError, StartingJob,
+};
 use cxi_mock::{Credentials, MockNode, NicConfig};
 use cxi_site::pool::log::{MemoryLog, SharedPool};
 use cxi_site::pool::{PoolConfig, Timestamp};

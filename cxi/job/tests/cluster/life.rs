@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use cxi::{Errno, Member, Vni};
-use cxi_job::site::{Access, PoolStore, ReserveRequest, Site, SiteError, keys};
+use cxi_job::cluster::{Access, PoolStore, ReserveRequest, Site, SiteError, keys};
 use cxi_job::{Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
 use cxi_site::collectives::Certificate;
@@ -204,7 +204,7 @@ struct Killed<'a> {
 }
 
 impl PoolStore for Killed<'_> {
-    fn change(&self, wait: Duration, act: &mut cxi_job::site::Act<'_>) -> Result<(), SiteError> {
+    fn change(&self, wait: Duration, act: &mut cxi_job::cluster::Act<'_>) -> Result<(), SiteError> {
         if self.after {
             self.pool.change(wait, act)?;
         }

@@ -5,7 +5,7 @@
 use std::fs;
 use std::sync::Mutex;
 
-use cxi_job::site::{JobShape, ReserveRequest, Site, StartingJob};
+use cxi_job::cluster::{JobShape, ReserveRequest, Site, StartingJob};
 use cxi_job::{Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, MockNode, NicConfig};
 use cxi_site::pool::log::{MemoryLog, SharedPool};

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use cxi::{Errno, Vni};
-use cxi_job::site::{Mismatch, PoolStore, ReserveRequest, Site, SiteError, Warning};
+use cxi_job::cluster::{Mismatch, PoolStore, ReserveRequest, Site, SiteError, Warning};
 use cxi_site::pool::log::{FileLog, SharedPool};
 use cxi_site::pool::{Phase, PoolConfig, Timestamp};
 use cxi_site::{ErrorCode, NodeName};

@@ -14,7 +14,7 @@ use cxi::{Resource, TrafficClass, TrafficClasses};
 /// The options of a job.
 ///
 /// ```
-/// use cxi_job::site::NetworkOptions;
+/// use cxi_job::cluster::NetworkOptions;
 ///
 /// let options: NetworkOptions = "depth=4,job_vni,max_txqs=64".parse()?;
 /// assert!(options.job_vni && options.depth == Some(4));

@@ -1,4 +1,4 @@
-//! The logic of a site: the controller decides what a job gets, nodes record, make and destroy its
+//! Jobs of a whole cluster: its controller decides what a job gets, nodes record, make and destroy its
 //! services, and confirm.
 //!
 //! ```text
@@ -15,7 +15,7 @@
 //! mount; each node's records (`node.records`) and the pool are local. The command `cxi job` is this
 //! module with options and texts, and shares all files with it.
 //!
-//! `examples/site.rs` takes a job through its life.
+//! `examples/cluster.rs` takes a job through its life.
 
 mod allowance;
 mod compute_node;
