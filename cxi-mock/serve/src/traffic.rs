@@ -10,12 +10,12 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// Messages that arrived, and their bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Moved {
+pub(crate) struct Volume {
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
 }
 
-impl fmt::Display for Moved {
+impl fmt::Display for Volume {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.messages {
             0 => f.write_str("nothing"),
@@ -48,7 +48,7 @@ fn bytes(number: u64) -> String {
 
 /// Traffic by the addresses of the initiator's NIC and the target's. Clones count together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Traffic(Arc<Mutex<BTreeMap<(u32, u32), Moved>>>);
+pub(crate) struct Traffic(Arc<Mutex<BTreeMap<(u32, u32), Volume>>>);
 
 impl Traffic {
     pub(super) fn count(&self, operation: &ObservedOperation) {
@@ -60,7 +60,7 @@ impl Traffic {
         }
     }
 
-    pub(crate) fn moved(&self) -> MutexGuard<'_, BTreeMap<(u32, u32), Moved>> {
+    pub(crate) fn moved(&self) -> MutexGuard<'_, BTreeMap<(u32, u32), Volume>> {
         self.0.lock()
     }
 }
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(numbers, ["0", "999", "1,204", "3,100,000"]);
         let amounts = [999, 1000, 3_160_000, 2_000_000_000].map(bytes);
         assert_eq!(amounts, ["999 B", "1.0 kB", "3.1 MB", "2.0 GB"]);
-        let moved = [0, 1, 2].map(|messages| Moved { messages, bytes: 8 }.to_string());
+        let moved = [0, 1, 2].map(|messages| Volume { messages, bytes: 8 }.to_string());
         assert_eq!(moved, ["nothing", "1 message, 8 B", "2 messages, 8 B"]);
     }
 }

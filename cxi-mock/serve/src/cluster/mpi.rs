@@ -23,7 +23,7 @@ use crate::error::{Doing, ServeError, say};
 use crate::launch::{self, Launch, NODE_VARIABLE, Program, Signals};
 use crate::namespaces::{Variable, variables};
 use crate::privileges::may_map_windows;
-use crate::traffic::Moved;
+use crate::traffic::Volume;
 use crate::view::DoorKind;
 use crate::{agent, input};
 
@@ -203,7 +203,7 @@ impl Cluster {
         let nodes: Vec<_> = (0..self.members.len())
             .filter_map(|number| Some(self.model.node(number)?.addresses()))
             .collect();
-        let mut nics = vec![Moved::default(); nodes.iter().map(Vec::len).max().unwrap_or(0)];
+        let mut nics = vec![Volume::default(); nodes.iter().map(Vec::len).max().unwrap_or(0)];
         for ((_, to), moved) in &*self.common.traffic.moved() {
             let position = |nics: &Vec<u32>| nics.iter().position(|nid| nid == to);
             if let Some(nic) = nodes.iter().find_map(position) {

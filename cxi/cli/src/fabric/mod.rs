@@ -20,7 +20,7 @@ use cxi_job::explain::{Network, NicNetwork, Program};
 use cxi_site::NodeName;
 
 use crate::exit::{Exit, Failure};
-use crate::job::node::Here;
+use crate::job::node::SiteNode;
 use crate::node::{Intent, Node, this_node};
 use crate::options::Common;
 use crate::output::Report;
@@ -83,7 +83,7 @@ fn wanted(arguments: &CheckArgs, common: &Common) -> Result<(Vec<NodeName>, Opti
     let (names, vni) = match (&arguments.nodes, &arguments.job) {
         (Some(nodes), _) => (nodes.names().to_vec(), None),
         (None, Some(job)) => {
-            let here = Here::new(common, Intent::Read)?;
+            let here = SiteNode::new(common, Intent::Read)?;
             let decision = here.node(arguments.node.as_ref())?.decision(job)?;
             let missing = || Failure::new(Exit::NotFound, format!("job {job}: no such job"));
             let decision = decision.ok_or_else(missing)?;

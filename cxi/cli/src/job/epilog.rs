@@ -11,7 +11,7 @@ use cxi_site::{JobId, NodeName};
 use serde::Serialize;
 
 use super::cli::{CleanArgs, EpilogArgs};
-use super::node::Here;
+use super::node::SiteNode;
 use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
@@ -22,7 +22,7 @@ use crate::settings;
 pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Failure> {
     let record = &arguments.record;
     let retry = arguments.wait.time(&common.settings)?;
-    let here = Here::new(common, Intent::Change)?.nics_optional(record.optional);
+    let here = SiteNode::new(common, Intent::Change)?.nics_optional(record.optional);
     let node = here.node(arguments.node.as_ref())?;
     let release =
         until(retry, |options| node.epilog(&record.job, record.component.as_ref(), options));
@@ -133,7 +133,7 @@ pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Fa
     cleaning.dry_run = arguments.dry_run;
     let retry = arguments.wait.time(settings)?;
     let intent = if arguments.dry_run { Intent::Read } else { Intent::Change };
-    let here = Here::new(common, intent)?.nics_optional(arguments.optional);
+    let here = SiteNode::new(common, intent)?.nics_optional(arguments.optional);
     let node = here.node(arguments.node.as_ref())?;
     let cleaned = until(retry, |options| node.clean(&cleaning, options));
     here.save()?;
@@ -151,7 +151,7 @@ pub(crate) fn left_over(
 ) -> Result<Vec<Verdict<OrphanReason>>, Failure> {
     let mut cleaning = Cleaning::new(common.settings.get(&settings::POOL_VNIS)?);
     cleaning.dry_run = true;
-    let here = Here::new(common, Intent::Read)?;
+    let here = SiteNode::new(common, Intent::Read)?;
     Ok(here.node(name)?.clean(&cleaning, &ReleaseOptions::once())?.clean.orphans)
 }
 

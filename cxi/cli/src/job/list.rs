@@ -9,7 +9,7 @@ use cxi_site::JobId;
 use serde::Serialize;
 
 use super::controller::controller;
-use super::node::Here;
+use super::node::SiteNode;
 use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
@@ -89,7 +89,7 @@ pub(super) fn run(named: &[JobId], controller: bool, common: &Common) -> Result<
 
 /// The jobs with a record on this node, and what is wrong with records that cannot be used.
 pub(crate) fn records(common: &Common) -> Result<(Vec<JobRecord>, Vec<String>), Failure> {
-    let (records, broken) = Here::new(common, Intent::Read)?.node(None)?.list()?;
+    let (records, broken) = SiteNode::new(common, Intent::Read)?.node(None)?.list()?;
     Ok((records, broken.iter().map(ToString::to_string).collect()))
 }
 

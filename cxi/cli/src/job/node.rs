@@ -67,17 +67,17 @@ impl JobNode {
 
 /// The services of this node of which no record says who made them.
 pub(crate) fn foreign(common: &Common) -> Result<Vec<(DeviceId, Service)>, Failure> {
-    Ok(Here::new(common, Intent::Read)?.node(None)?.foreign()?)
+    Ok(SiteNode::new(common, Intent::Read)?.node(None)?.foreign()?)
 }
 
 /// Time of this node's last cleanup.
 pub(crate) fn last_cleanup(common: &Common) -> Result<Option<Timestamp>, Failure> {
-    Ok(Here::new(common, Intent::Read)?.node(None)?.last_cleanup()?)
+    Ok(SiteNode::new(common, Intent::Read)?.node(None)?.last_cleanup()?)
 }
 
 /// This node of the site that the settings describe. It opens the NICs when the library needs them,
 /// and saves the changes of a mock node.
-pub(crate) struct Here<'a> {
+pub(crate) struct SiteNode<'a> {
     site: Site,
     common: &'a Common,
     intent: Intent,
@@ -86,7 +86,7 @@ pub(crate) struct Here<'a> {
     node: OnceLock<JobNode>,
 }
 
-impl<'a> Here<'a> {
+impl<'a> SiteNode<'a> {
     pub(crate) fn new(common: &'a Common, intent: Intent) -> Result<Self, Failure> {
         Ok(Self {
             site: Site::open(common.settings.clone())?,

@@ -7,7 +7,7 @@ use cxi_job::cluster::{JobShape, NetworkOptions, StartingJob};
 use serde::Serialize;
 
 use super::cli::PrologArgs;
-use super::node::{Here, JobNode};
+use super::node::{JobNode, SiteNode};
 use super::plan;
 use crate::exit::Failure;
 use crate::node::Intent;
@@ -24,7 +24,7 @@ struct Started<'a> {
 }
 
 pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Failure> {
-    let here = Here::new(common, Intent::Change)?.nics_optional(arguments.record.optional);
+    let here = SiteNode::new(common, Intent::Change)?.nics_optional(arguments.record.optional);
     if let Some(nothing) = here.without_nics() {
         return Ok(nothing);
     }
@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
 }
 
 fn undo(starting: &StartingJob, grant: &Grant, common: &Common) -> Result<(), Failure> {
-    let here = Here::new(common, Intent::Change)?;
+    let here = SiteNode::new(common, Intent::Change)?;
     let undone = here.node(None)?.undo(&starting.job, starting.component.as_ref(), grant);
     here.save()?;
     Ok(undone?)
