@@ -19,7 +19,7 @@ format_of_documents() {
 
 shell_scripts() {
     local script
-    for script in .ci/run .ci/as .ci/counting .ci/packages .ci/rpm .ci/mutation .ci/tools .ci/lib.sh .ci/gates/*.sh cxi/cli/integration/*/*.sh cxi/cli/packages/* tests/slurm/cluster \
+    for script in .ci/run .ci/as .ci/counting .ci/packages .ci/rpm .ci/wheels .ci/mutation .ci/tools .ci/lib.sh .ci/gates/*.sh cxi/cli/integration/*/*.sh cxi/cli/packages/* tests/slurm/cluster \
         docs/record cxi/capi/tests/pack-vectors cxi/capi/tests/cases/tree.sh \
         tests/tests/fabric_manager/certificates/make; do
         bash -n "$script" || return 1
