@@ -275,7 +275,8 @@ fn where_a_job_is_in_its_life_is_explained_with_the_command_that_ends_it() {
     one.cxi("explain job 7").prints(
         "Job 7 on this node: running, VNIs 1024\nJob 7 on the controller: running, VNIs 1024\n\
          cxi0-1: service 2 (for uid 1000, VNI 1024): none of its resources are in use; no visible \
-         process has the NIC open\n",
+         process has the NIC open\n\
+         What to do:\n  cxi job epilog --job 7   (only if it was killed without an epilog)\n",
     );
     cluster.cxi("job release 7").done();
     let ended = one.cxi("explain job 7").done();

@@ -60,11 +60,13 @@ fn services(record: &JobRecord, common: &Common) -> Result<Vec<String>, Failure>
 /// The commands that continue its life cycle.
 fn next(record: Option<&JobRecord>, controller: Option<&Job>) -> Vec<String> {
     let is_over = controller.is_some_and(Job::has_ended);
-    let epilog = record.filter(|record| is_over || record.running.is_empty()).map(|record| {
-        format!(
-            "cxi job epilog --job {}   (destroys its services on this node, and confirms)",
-            record.job
-        )
+    let epilog = record.map(|record| {
+        let what = if is_over || record.running.is_empty() {
+            "destroys its services on this node, and confirms"
+        } else {
+            "only if it was killed without an epilog"
+        };
+        format!("cxi job epilog --job {}   ({what})", record.job)
     });
     let missing = controller.into_iter().filter(|job| job.has_ended());
     let missing = missing.flat_map(|job| job.waits_for.iter().map(|node| (&job.id, node)));
