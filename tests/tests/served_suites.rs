@@ -31,22 +31,32 @@ const LIMITS: [(&str, u64); 2] = [("fabtests", 120), ("cxitest", 600)];
 const UNIT_TESTS: &str = r#"mount -t tmpfs none /sys/kernel/mm/hugepages || exit
     exec setarch -R timeout -k 5 "$LIMIT" "$PROGRAM" -j1 --filter "$TESTS""#;
 
-/// A server that listens on the port of fabtests' out-of-band messages, and its client. If the server
-/// crashes, the client's end says nothing.
-const PAIR: &str = r#"
-    timeout -k 2 "$LIMIT" "$PROGRAM" $ARGUMENTS -E > "$SAID" 2>&1 & server=$!
-    until cat /proc/net/tcp* | grep -q ":0BB8 0*:0000 0A"; do
+/// A server that listens on the port of out-of-band messages, and its clients. If the server crashes or
+/// takes too long, the clients' ends say nothing.
+const SEVERAL: &str = r#"
+    timeout -k 2 "$LIMIT" "$PROGRAM" $ARGUMENTS $OF_SERVER > "$SAID" 2>&1 & server=$!
+    until cat /proc/net/tcp* | grep -q ":$PORT 0*:0000 0A"; do
         grep -q "^State:.[RSDTt]" /proc/$server/status 2> /dev/null || break
         sleep 0.05
     done
-    timeout -k 2 "$LIMIT" "$PROGRAM" $ARGUMENTS -E 127.0.0.1 2>&1; client=$?
+    clients=
+    while [ $((PROCESSES -= 1)) != 0 ]; do
+        timeout -k 2 "$LIMIT" "$PROGRAM" $ARGUMENTS $OF_CLIENT 2>&1 & clients="$clients $!"
+    done
+    client=0
+    for one in $clients; do wait $one || client=$?; done
     [ $client = 0 ] || { sleep 2; kill $server 2> /dev/null; }
     wait $server; server=$?
-    case $server in 38 | 61 | 13[24569]) exit $server ;; esac
+    case $server in 38 | 61 | 124 | 13[245679]) exit $server ;; esac
     [ $client = 0 ] || exit $client
     exit $server"#;
 
 const ALONE: &str = r#"exec timeout -k 2 "$LIMIT" "$PROGRAM" $ARGUMENTS 2>&1"#;
+
+/// The port of out-of-band messages, and what the server and its clients have as arguments in addition:
+/// of a test of two processes, and of three.
+const PAIR: [&str; 3] = ["0BB8", "-E", "-E 127.0.0.1"];
+const GROUP: [&str; 3] = ["2420", "-n 3 -s 127.0.0.1", "-n 3 -s 127.0.0.1"];
 
 /// A row of the table.
 struct Row {
@@ -124,10 +134,11 @@ impl Row {
     /// Runs the call. Returns how it ended, how many tests ran, and what it said.
     fn run(&self, program: &PathBuf, node: &Served) -> (Outcome, u32, String) {
         let script = match (self.suite, self.processes) {
-            ("fabtests", "2") => PAIR,
-            ("fabtests", _) => ALONE,
+            ("fabtests", "1") => ALONE,
+            ("fabtests", _) => SEVERAL,
             _ => UNIT_TESTS,
         };
+        let [port, of_server, of_client] = if self.processes == "2" { PAIR } else { GROUP };
         let directory = Directory::new();
         let arguments = self.tests.split_once(' ').map_or("", |(_, arguments)| arguments);
         let mut command = node.command(&["sh", "-c", script]);
@@ -139,6 +150,10 @@ impl Row {
             .env("PROGRAM", program)
             .env("TESTS", self.tests)
             .env("ARGUMENTS", arguments)
+            .env("PROCESSES", self.processes)
+            .env("PORT", port)
+            .env("OF_SERVER", of_server)
+            .env("OF_CLIENT", of_client)
             .env("LIMIT", self.limit().to_string())
             .env("SAID", directory.join("server"))
             .run();
