@@ -250,7 +250,7 @@ impl Patience {
         self.heard = now;
     }
 
-    /// Whether nobody was heard for the whole time, or the time is over twice.
+    /// Returns whether nobody was heard for the whole time, or the time is over twice.
     fn is_over(&self, now: Instant) -> bool {
         let for_long = |since: Instant, wait| now.saturating_duration_since(since) >= wait;
         for_long(self.heard, self.wait) || for_long(self.begun, self.wait.saturating_mul(2))
