@@ -331,11 +331,8 @@ mod tests {
 
     #[test]
     fn a_search_finds_what_a_walk_finds() {
-        let mut random = 1_u64;
-        let mut next = |below: u64| {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 33) % below
-        };
+        let mut random = crate::SplitMix64::new(1);
+        let mut next = |below: u64| random.draw() % below;
         let mut regions = Regions::default();
         let mut all: Vec<(u64, Region)> = Vec::new();
         let mut found = 0;

@@ -299,11 +299,8 @@ const TOTAL: u8 = 24;
 /// Data is in memory before its event, whatever the order in which processes answer.
 #[test]
 fn data_comes_before_its_event() {
-    let mut random = 1_u64;
-    let mut next = move |below: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (random >> 33) % below
-    };
+    let mut random = cxi_engine::SplitMix64::new(1);
+    let mut next = move |below: u64| random.draw() % below;
     for _ in 0..40 {
         let mut users = Users::new();
         // Of each operation: what it is, and the offset, length and byte of memory of its own.

@@ -125,7 +125,7 @@ fn options_of_a_mock_need_one() {
 #[test]
 fn without_a_device_both_ways_out_are_named() {
     if std::path::Path::new("/dev/cxi0").exists() {
-        common::skip("this machine has a CXI device");
+        cxi_test_kit::skip("this machine has a CXI device");
         return;
     }
     cxi("devices").refused(

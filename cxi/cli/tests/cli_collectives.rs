@@ -4,9 +4,9 @@ mod common;
 
 use std::fs;
 
-use common::fabric_manager::MockManager;
 use common::{Arguments, Said, assert_contains, command};
 use cxi_fabric_manager::{Delivery, Endpoint, Fault};
+use cxi_test_kit::FabricManager;
 use serde_json::{Value, json};
 
 /// Commands of a workload manager.
@@ -18,12 +18,12 @@ trait Commands {
     }
 }
 
-impl Commands for MockManager {
+impl Commands for FabricManager {
     fn run(&self, arguments: &[&str], variables: &Value) -> Said {
         let mut command = command("collectives");
         command.args(arguments.words());
         for (name, value) in [
-            ("FABRIC_MANAGER", self.manager.url().as_str()),
+            ("FABRIC_MANAGER", self.url().as_str()),
             ("CLUSTER", "alpha"),
             ("FABRIC_CREDENTIALS", &self.files.path().display().to_string()),
             ("FABRIC_MANAGER_DEADLINE", "1s"),
@@ -40,7 +40,7 @@ impl Commands for MockManager {
 
 #[test]
 fn a_job_from_reservation_to_release() {
-    let site = MockManager::new();
+    let site = FabricManager::start();
     let reserve = "reserve 17 --limit=4 --min-nodes=64 --json";
     let said = site.cxi(reserve).json();
     let environment = &said["environment"];
@@ -48,11 +48,11 @@ fn a_job_from_reservation_to_release() {
     assert_eq!(environment["FI_CXI_COLL_JOB_ID"], "alpha-17");
     assert_eq!(environment["FI_CXI_HWCOLL_MIN_NODES"], "64");
     assert_eq!(environment["FI_CXI_HWCOLL_ADDRS_PER_JOB"], "4");
-    assert_eq!(site.manager.state().jobs["alpha-17"].limit, 4);
+    assert_eq!(site.state().jobs["alpha-17"].limit, 4);
     let shell =
         site.run(&["reserve", "17", "--limit=4"], &json!({"CXI_FABRIC_MANAGER_AUTH": "basic"}));
     let shell = shell.done();
-    let url = site.manager.multicasts_url();
+    let url = site.multicasts_url();
     let url = format!("export FI_CXI_COLL_FABRIC_MGR_URL='{url}'\n");
     assert_contains(&shell, &url);
     assert_contains(&shell, "unset FI_CXI_HWCOLL_MIN_NODES\n");
@@ -64,13 +64,13 @@ fn a_job_from_reservation_to_release() {
     site.cxi("release 17").prints("Released the reservation of job 17\n");
     let again = site.cxi("release 17");
     again.ended(8, "Nothing to do: job 17 has no reservation\n");
-    site.manager.assert_quiet();
+    site.assert_quiet();
 }
 
 #[test]
 fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
-    let site = MockManager::new();
-    site.manager.inject(Fault::status(507).on(Endpoint::CreateJob));
+    let site = FabricManager::start();
+    site.inject(Fault::status(507).on(Endpoint::CreateJob));
     let reason =
         "cannot reserve 4 multicast trees for job 17: the answer is 507: status 507, as requested";
     let without = site.cxi("reserve 17 --limit=4");
@@ -80,7 +80,7 @@ fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
     let warning = format!("warning: the job starts without hardware collectives: {reason}\n");
     assert_eq!(without.err, warning);
     site.cxi("reserve 17 --limit=4 --required").refused(7, &format!("error: {reason}"));
-    site.manager.inject(Fault::from(Delivery::Silence).on(Endpoint::DeleteJob));
+    site.inject(Fault::from(Delivery::Silence).on(Endpoint::DeleteJob));
     site.cxi("release 17").refused(
         4,
         "error: cannot release the reservation of job 17: gave up after 1s: no answer in time",
@@ -89,7 +89,7 @@ fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
 
 #[test]
 fn a_sweep_spares_the_living_and_the_others() {
-    let site = MockManager::new();
+    let site = FabricManager::start();
     for job in ["1", "2", "3"] {
         site.cxi(&["reserve", job, "--limit=1"]).done();
     }
@@ -110,13 +110,13 @@ fn a_sweep_spares_the_living_and_the_others() {
     site.cxi(&["sweep", &from]).mentions(2, "live: line 2: job id \"a b\" has ' '");
     assert_eq!(site.cxi("sweep").code, 2);
     site.cxi("sweep --none-live").prints("Released the reservation of job 2\n");
-    let left: Vec<_> = site.manager.state().jobs.into_keys().collect();
+    let left: Vec<_> = site.state().jobs.into_keys().collect();
     assert_eq!(left, ["alpha1-1"]);
 }
 
 #[test]
 fn what_hangs_libfabric_is_found_before() {
-    let site = MockManager::new();
+    let site = FabricManager::start();
     let none = site.cxi("preflight");
     none.ended(8, "No reservation: FI_CXI_COLL_… are not set\n");
     let mut variables = json!({
@@ -136,7 +136,7 @@ fn what_hangs_libfabric_is_found_before() {
 
 #[test]
 fn wrong_words_are_refused() {
-    let site = MockManager::new();
+    let site = FabricManager::start();
     for (arguments, message) in [
         (&["reserve", "1-2", "--limit=1", "--required"][..], "expected no '-', '/' or '#'"),
         (&["step-end", "0"], "no --job, and the environment has no FI_CXI_COLL_JOB_ID"),

@@ -137,7 +137,7 @@ fn commands_use_the_settings_and_options_override_them() {
     let prolog = ["job", "prolog", "--job=1", "--uid=7", "--vni=1024", "--cores=4"];
     let made = |arguments: &[&str]| {
         let node = MockNode::new();
-        let mock = format!("--mock={}", node.file().display());
+        let mock = node.option();
         let all = [&["--json", &mock], arguments, &prolog[..]].concat();
         let grant = cxi(&[], &all).json();
         let service = &grant["grant"]["services"][0];
@@ -154,8 +154,8 @@ fn commands_use_the_settings_and_options_override_them() {
 fn a_program_with_rights_of_others_ignores_the_environment() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt as _;
-    if !nix::unistd::geteuid().is_root() {
-        return common::skip("only root can make a setuid program of another user");
+    if !cxi_test_kit::root("make a setuid program of another user") {
+        return;
     }
     let node = MockNode::new();
     let program = node.directory().join("cxi");

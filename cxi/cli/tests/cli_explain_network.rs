@@ -18,7 +18,7 @@ fn explain(node: &MockNode, arguments: &str, variables: &[(&str, &str)]) -> Said
 }
 
 fn explain_command(node: &MockNode, arguments: &str, variables: &[(&str, &str)]) -> Command {
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     let mut command = command(&format!("explain {arguments} {mock}"));
     for (name, _) in std::env::vars_os() {
         let is_decisive = ["SLINGSHOT_", "FI_", "SLURM", "FLUX", "PBS"];
@@ -286,7 +286,7 @@ fn a_message_that_is_piped_in_is_explained() {
     let node = node();
     let mut shell = Command::new("sh");
     let cxi = env!("CARGO_BIN_EXE_cxi");
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     shell.args([
         "-c",
         "(sleep 0.3; echo 'Failed to allocate LNI, ret: -128') | \"$0\" explain \"$1\"",

@@ -85,7 +85,7 @@ fn a_leftover_is_reported() {
 
 /// Starts a script. Returns the first line that it prints.
 fn started(node: &MockNode, options: &[&str], script: &str) -> (Child, String) {
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     let run = [&mock, "job", "run", "--cores=4"];
     let mut command = command(&[&run, options, &["--", "sh", "-c", script]].concat());
     let piped = command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -153,7 +153,7 @@ fn a_terminal_and_a_log_show_what_is_waited_for() {
     let node = MockNode::new();
     let prolog = "job prolog --job=1 --uid=1001 --vni=1021 --cores=8";
     node.cxi(prolog).done();
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     let busy = "--mock-fault=cxi1:SVC_DESTROY:EBUSY";
     let epilog = ["job", "epilog", "--job=1", "--retry-busy=200ms"];
     let terminal = nix::pty::openpty(None, None).unwrap();

@@ -81,7 +81,7 @@ fn prometheus_accepts_the_metrics() {
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped());
     let Ok(mut promtool) = promtool.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() else {
-        return common::skip("there is no promtool (apt-get install prometheus)");
+        return cxi_test_kit::skip("there is no promtool (apt-get install prometheus)");
     };
     let mut stdin = promtool.stdin.take().unwrap();
     std::io::Write::write_all(&mut stdin, text.as_bytes()).unwrap();
@@ -158,7 +158,7 @@ fn jobs_are_counted_where_their_records_are() {
     has(&on_node(), &ended);
     let waits = |nodes| {
         if Path::new("/sys/class/cxi_user").exists() {
-            return common::skip("this machine has CXI devices, as a controller has not");
+            return cxi_test_kit::skip("this machine has CXI devices, as a controller has not");
         }
         let text = cluster.cxi("metrics").done();
         let missing = ("cxi_controller_confirmations_missing", nodes);
@@ -233,7 +233,7 @@ fn ended(child: &mut Child) -> ExitStatus {
 #[test]
 fn the_last_picture_stays_while_nothing_can_be_read() {
     let node = node_with_a_job();
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     let (mut top, mut terminal) = top(&mock, "10ms", node.directory());
     let mut screen = Screen::default();
     let mut until = |shows: &dyn Fn(&str) -> bool| screen.until(&mut terminal, shows);
@@ -288,9 +288,7 @@ fn a_dead_nic_is_noticed() {
     let node = MockNode::new();
     let options = ["--mock-nics", "3"];
     let run = |nics: &str, arguments: &[&str]| {
-        let mut command = command(
-            &[&[&*format!("--mock={}", node.file().display())], &options[..], arguments].concat(),
-        );
+        let mut command = command(&[&[&*node.option()], &options[..], arguments].concat());
         Said::from(command.env("CXI_NICS", nics).output().unwrap())
     };
     let preflight = ["audit", "--preflight", "--cores=4"];
@@ -336,7 +334,7 @@ fn a_dead_nic_is_noticed() {
 fn a_preflight_judges_by_what_the_site_wants() {
     let node = MockNode::new();
     let run = |variable: &str, value: &str, arguments: &[&str]| {
-        let mock = format!("--mock={}", node.file().display());
+        let mock = node.option();
         let mut command = command(&[&[&*mock], arguments].concat());
         Said::from(command.env(variable, value).output().unwrap())
     };

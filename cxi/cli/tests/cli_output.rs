@@ -14,7 +14,7 @@ fn node() -> MockNode {
 }
 
 fn list(node: &MockNode, options: &str, columns: &str) -> String {
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     let mut command = command(&format!("{mock} service list {options}"));
     let output = command.env("COLUMNS", columns).output().unwrap();
     common::Said::from(output).done()
@@ -41,7 +41,7 @@ fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
 #[test]
 fn a_narrow_terminal_gets_prose_in_more_lines() {
     let node = node();
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     let create = "explain create --uid=7 --vni=1025 --limit=txqs=1024:1024";
     for subject in ["explain ENOSPC", create, "selftest", "devices -v"] {
         let lines = |columns: &str, form: &str| {
@@ -143,7 +143,7 @@ fn colors_and_warnings_are_as_chosen() {
 #[test]
 fn a_watched_list_is_printed_again_until_its_reader_goes() {
     let node = node();
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     let mut watching = command(&format!("{mock} service list --watch=20ms"))
         .stdout(std::process::Stdio::piped())
         .spawn()

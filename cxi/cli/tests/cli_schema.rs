@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use common::fabric_manager::MockManager;
 use common::{MockNode, Said, command, schema};
+use cxi_test_kit::FabricManager;
 use serde_json::Value;
 
 /// Command lines in the order of a life: each result is checked by the schema.
@@ -91,7 +91,7 @@ fn run(node: &MockNode, line: &str, form: &str, more: &[(&str, &str)]) -> Said {
     let directory = node.directory().display().to_string();
     let line = line.replace("DIR", &directory);
     let (own, program) = line.split_once(" -- ").unwrap_or((&line, ""));
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     let mut words: Vec<&str> = vec![&mock, "--format", form];
     words.extend(own.split_whitespace());
     if !program.is_empty() {
@@ -147,9 +147,9 @@ fn each_result_is_as_the_schema_says() {
     }
     let controller = MockNode::new();
     let records = controller.directory().join("records");
-    let manager = MockManager::new();
+    let manager = FabricManager::start();
     let settings =
-        format!("{}[controller]\nrecords = \"{}\"\n", manager.settings(), records.display());
+        format!("{}[controller]\nrecords = \"{}\"\n", manager.settings("1s"), records.display());
     let settings = controller.write("cxi.toml", &settings);
     for line in ON_CONTROLLER.lines() {
         run(&controller, line, "json", &[("CXI_CONFIG", &settings)]);

@@ -138,7 +138,7 @@ fn a_node_is_compared_with_the_pool() {
     let pool = Pool::of("1024-1027");
     pool.vni("reserve job1").done();
     let node = MockNode::new();
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     for vni in ["1024", "1026", "2000"] {
         let vni = format!("--vni={vni}");
         node.cxi(&["service", "create", &vni]).done();

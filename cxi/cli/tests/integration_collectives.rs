@@ -7,31 +7,31 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use common::assert_contains;
-use common::fabric_manager::MockManager;
 use common::site::Site;
 use common::slurm::{site_of_slurm, slurm_node};
 use cxi_fabric_manager::model::TreeRequest;
 use cxi_fabric_manager::{Delivery, Endpoint, Fault};
 use cxi_site::collectives::Certificate;
 use cxi_site::fabric::{Http, HttpRequest, HttpTransport as _};
+use cxi_test_kit::FabricManager;
 
 /// A site whose jobs with two or more nodes have collectives, with additional settings.
-fn site(mock: &MockManager, more: &str) -> Site {
+fn site(mock: &FabricManager, more: &str) -> Site {
     let site = site_of_slurm();
     let file = fs::OpenOptions::new().append(true).open(site.path("cxi.toml"));
     let mut file = file.unwrap();
-    let manager = mock.settings();
+    let manager = mock.settings("1s");
     write!(file, "[collectives]\ntrees = 4\n{more}{manager}").unwrap();
     site
 }
 
-fn jobs(mock: &MockManager) -> Vec<String> {
-    mock.manager.state().jobs.into_keys().collect()
+fn jobs(mock: &FabricManager) -> Vec<String> {
+    mock.state().jobs.into_keys().collect()
 }
 
 #[test]
 fn a_job_of_many_nodes_has_trees_from_its_prolog_to_its_end() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let site = site(&mock, "");
     let node = slurm_node(&site, "n1");
     node.run("prolog-slurmctld.sh", &[]).done();
@@ -41,7 +41,7 @@ fn a_job_of_many_nodes_has_trees_from_its_prolog_to_its_end() {
     for variable in [
         "COLL_JOB_ID=alpha-4711",
         "COLL_JOB_STEP_ID=3",
-        &format!("COLL_FABRIC_MGR_URL={}", mock.manager.multicasts_url()),
+        &format!("COLL_FABRIC_MGR_URL={}", mock.multicasts_url()),
         "HWCOLL_ADDRS_PER_JOB=4",
         "HWCOLL_MIN_NODES=2",
     ] {
@@ -51,7 +51,7 @@ fn a_job_of_many_nodes_has_trees_from_its_prolog_to_its_end() {
 
     node.run("epilog.sh", &[]).done();
     node.run("epilog-slurmctld.sh", &[]).done();
-    mock.manager.assert_quiet();
+    mock.assert_quiet();
 }
 
 /// Creates a tree as libfabric does, with a task's environment.
@@ -72,12 +72,12 @@ fn make_tree(environment: &str, step: &str) {
 
 #[test]
 fn the_trees_of_a_step_are_freed_when_it_has_ended() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let site = site(&mock, "");
     let node = slurm_node(&site, "n1");
     node.run("prolog-slurmctld.sh", &[]).done();
     node.run("prolog.sh", &[]).done();
-    let trees = || mock.manager.state().roots.len();
+    let trees = || mock.state().roots.len();
     for step in ["0", "1"] {
         let environment = node.run("task-prolog.sh", &[("SLURM_STEP_ID", step)]).done();
         make_tree(&environment, step);
@@ -98,9 +98,9 @@ fn the_trees_of_a_step_are_freed_when_it_has_ended() {
 
 #[test]
 fn a_fabric_manager_that_is_silent_delays_the_start_of_a_job_by_a_set_time() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let site = site(&mock, "wait = \"200ms\"\n");
-    mock.manager.inject(Fault::from(Delivery::Silence));
+    mock.inject(Fault::from(Delivery::Silence));
     let start = Instant::now();
     let node = slurm_node(&site, "n1");
     node.run("prolog-slurmctld.sh", &[]).done();
@@ -113,10 +113,10 @@ fn a_fabric_manager_that_is_silent_delays_the_start_of_a_job_by_a_set_time() {
 
 #[test]
 fn a_job_starts_without_trees_unless_it_must_have_them() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let full = || {
         let fault = Fault::status(507).on(Endpoint::CreateJob);
-        mock.manager.inject(fault.times(1));
+        mock.inject(fault.times(1));
     };
     let goes_on = site(&mock, "");
     let node = slurm_node(&goes_on, "n1");
@@ -138,7 +138,7 @@ fn a_job_starts_without_trees_unless_it_must_have_them() {
 
 #[test]
 fn reservations_of_jobs_that_ended_unseen_are_swept() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let site = site(&mock, "");
     let node = slurm_node(&site, "n1");
     // Slurm has only job 4712.

@@ -88,7 +88,7 @@ fn what_was_enabled_is_disabled_without_a_trace() {
     let (prefix, systemd) =
         (path("cxi").display().to_string(), path("system").display().to_string());
     let mock = MockNode::new();
-    let mocked = format!("--mock={}", mock.file().display());
+    let mocked = mock.option();
     fs::create_dir(path("system")).unwrap();
     let before = tree(directory.path());
     let run = |scheduler: &str, words: &[&str]| {
@@ -140,7 +140,7 @@ fn scripts_are_not_enabled_where_services_are_of_unknown_origin() {
     mock.cxi("service create --device=cxi0 --uid=1001 --vni=1025").done();
     // Without its record, nobody knows whose it is.
     fs::remove_dir_all(mock.directory().join("state.json.d/services")).unwrap();
-    let mocked = format!("--mock={}", mock.file().display());
+    let mocked = mock.option();
     let enable = |more: &[&str]| {
         let mut all = vec![&*mocked, "integration", "enable", "slurm", "--yes"];
         all.extend(["--prefix", &prefix, "--systemd", &systemd]);

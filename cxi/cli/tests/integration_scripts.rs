@@ -491,7 +491,7 @@ fn flux_drains_a_node_that_is_not_fit_for_a_job() {
 #[test]
 fn flux_nodes_without_a_nic_are_not_drained() {
     if Path::new("/sys/class/cxi_user").exists() {
-        return common::skip("this machine has CXI devices");
+        return cxi_test_kit::skip("this machine has CXI devices");
     }
     let site = flux("");
     flux_reserves(&site, "");

@@ -7,18 +7,18 @@ use std::path::Path;
 use std::{fs, thread};
 
 use common::cluster::{Cluster, Node};
-use common::fabric_manager::MockManager;
 use cxi_fabric_manager::{Endpoint, Fault};
+use cxi_test_kit::FabricManager;
 
 /// A controller with a fabric manager.
-fn cluster(vnis: &str, mock: &MockManager, more: &str) -> Cluster {
+fn cluster(vnis: &str, mock: &FabricManager, more: &str) -> Cluster {
     let cluster = Cluster::new(vnis);
     configure(&cluster, mock, more);
     cluster
 }
 
-fn configure(cluster: &Cluster, mock: &MockManager, more: &str) {
-    let manager = mock.settings();
+fn configure(cluster: &Cluster, mock: &FabricManager, more: &str) {
+    let manager = mock.settings("1s");
     cluster.configure(&format!("[collectives]\ntrees = 4\n{more}{manager}"));
 }
 
@@ -43,11 +43,11 @@ fn readable_by(path: &Path, uid: u32) {
 
 #[test]
 fn a_job_has_one_reservation_for_all_its_nodes_until_it_ends() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let cluster = cluster("1024", &mock, "");
     let [one, two] = ["n1", "n2"].map(|name| cluster.node(name));
     cluster.reserve("7", "n[1-2]").done();
-    assert_eq!(mock.manager.state().jobs["alpha-7"].limit, 4);
+    assert_eq!(mock.state().jobs["alpha-7"].limit, 4);
     one.prolog("7").done();
     two.prolog("7").done();
     let lines = of_collectives(&one, "7", &[]);
@@ -79,9 +79,9 @@ fn a_job_has_one_reservation_for_all_its_nodes_until_it_ends() {
     // Another node still runs the step after it has ended on the first node.
     one.epilog("7").done();
     assert!(!kept("7.secret").exists());
-    assert!(!mock.manager.state().is_quiet());
+    assert!(!mock.state().is_quiet());
     cluster.cxi("job release 7").done();
-    mock.manager.assert_quiet();
+    mock.assert_quiet();
     let ended = cluster.path().join("decisions/ended/7");
     assert!(ended.join("job.json").exists() && !ended.join("reservation.json").exists());
     two.epilog("7").done();
@@ -90,7 +90,7 @@ fn a_job_has_one_reservation_for_all_its_nodes_until_it_ends() {
 
 #[test]
 fn small_jobs_and_jobs_without_a_vni_have_none() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let cluster = cluster("1024-1026", &mock, "min-nodes = 3\n");
     let node = cluster.node("n1");
     cluster.reserve("1", "n[1-2]").done();
@@ -98,7 +98,7 @@ fn small_jobs_and_jobs_without_a_vni_have_none() {
     assert_eq!(of_collectives(&node, "1", &[]), [""; 0]);
     let no_vni = "job reserve 2 --uid=1 --nodes=n[1-3] --network=no_vni";
     assert_eq!(cluster.cxi(no_vni).code, 0);
-    mock.manager.assert_quiet();
+    mock.assert_quiet();
     // The nodes of all components count.
     let component = |number, nodes| {
         let component = format!("--component={number}");
@@ -106,39 +106,39 @@ fn small_jobs_and_jobs_without_a_vni_have_none() {
         cluster.cxi(&["job", "reserve", "3", "--uid=1000", &component, &nodes]).done();
     };
     component(3, "n[1-2]");
-    mock.manager.assert_quiet();
+    mock.assert_quiet();
     component(4, "n[3-4]");
     let release = |component| cluster.cxi(&["job", "release", "3", "--component", component]);
     release("3").done();
-    assert!(!mock.manager.state().is_quiet());
+    assert!(!mock.state().is_quiet());
     release("4").done();
-    mock.manager.assert_quiet();
+    mock.assert_quiet();
 }
 
 #[test]
 fn a_job_that_asks_has_trees_however_small_it_is() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let cluster = cluster("1024-1026", &mock, "min-nodes = \"\"\n");
     let node = cluster.node("n1");
     cluster.reserve("1", "n[1-4]").done();
-    mock.manager.assert_quiet();
+    mock.assert_quiet();
     cluster.cxi("job reserve 2 --uid=1000 --nodes=n[1-2] --network=hwcoll").done();
     node.prolog("2").done();
     let lines = of_collectives(&node, "2", &[]);
     assert!(lines.contains(&"export FI_CXI_COLL_JOB_ID='alpha-2'".to_owned()), "{lines:?}");
     assert!(!lines.iter().any(|line| line.starts_with("export FI_CXI_HWCOLL_MIN")), "{lines:?}");
     cluster.cxi("job release 2").done();
-    mock.manager.assert_quiet();
+    mock.assert_quiet();
 }
 
 #[test]
 fn a_reservation_that_has_disappeared_is_told() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let cluster = cluster("1024-1026", &mock, "");
     for job in ["1", "2"] {
         cluster.reserve(job, "n[1-2]").done();
     }
-    mock.manager.release("alpha-1").unwrap();
+    mock.release("alpha-1").unwrap();
     let warning = "warning: job 1: its reservation is not at the fabric manager any more: ";
     cluster.cxi("job sweep -- echo 1 2").failed(8, warning);
     // The job goes on, and ends as others do.
@@ -149,24 +149,24 @@ fn a_reservation_that_has_disappeared_is_told() {
 
 #[test]
 fn a_bad_record_of_one_job_keeps_no_reservation_of_another() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let cluster = cluster("1024-1026", &mock, "");
     cluster.reserve("1", "n[1-2]").done();
     fs::write(cluster.path().join("decisions/running/1/reservation.json"), "{").unwrap();
-    mock.manager.reserve("alpha-2", 1).unwrap();
+    mock.reserve("alpha-2", 1).unwrap();
     cluster.cxi("job sweep -- echo 1").mentions(8, "reservation.json");
-    let left: Vec<String> = mock.manager.state().jobs.into_keys().collect();
+    let left: Vec<String> = mock.state().jobs.into_keys().collect();
     assert_eq!(left, ["alpha-1"]);
 }
 
 #[test]
 fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let cluster = cluster("1024-1025", &mock, "");
     let node = cluster.node("n1");
     let full = || {
         let fault = Fault::status(507).on(Endpoint::CreateJob);
-        mock.manager.inject(fault.times(1));
+        mock.inject(fault.times(1));
     };
     full();
     let reason = "cannot reserve 4 multicast trees for job 1: the answer is 507";
@@ -198,14 +198,14 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
 /// Slurm may run a prolog again.
 #[test]
 fn a_job_that_is_reserved_again_keeps_what_it_has() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let cluster = cluster("1024", &mock, "required = true\n");
     let node = cluster.node("n1");
     cluster.reserve("1", "n[1-2]").done();
     node.prolog("1").done();
     let before = of_collectives(&node, "1", &[]);
     assert!(set(&before) > 0);
-    mock.manager.inject(Fault::status(400).on(Endpoint::GetJob).times(1));
+    mock.inject(Fault::status(400).on(Endpoint::GetJob).times(1));
     let said = cluster.reserve("1", "n[1-2]");
     let warning = "warning: job 1 keeps the reservation that it has: cannot reserve 4";
     said.failed(0, warning);
@@ -215,7 +215,7 @@ fn a_job_that_is_reserved_again_keeps_what_it_has() {
 
 #[test]
 fn nodes_wait_until_it_is_known_whether_there_is_a_reservation() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let cluster = cluster("1024", &mock, "");
     let node = cluster.node("n1");
     cluster.reserve("1", "n[1-2]").done();
@@ -232,10 +232,10 @@ fn nodes_wait_until_it_is_known_whether_there_is_a_reservation() {
 
 #[test]
 fn what_cannot_be_released_is_for_the_sweep() {
-    let mock = MockManager::new();
+    let mock = FabricManager::start();
     let cluster = cluster("1024-1027", &mock, "");
     let refuse = || {
-        mock.manager.inject(Fault::status(400).on(Endpoint::DeleteJob).times(1));
+        mock.inject(Fault::status(400).on(Endpoint::DeleteJob).times(1));
     };
     for job in ["1", "2", "3"] {
         cluster.reserve(job, "n[1-2]").done();
@@ -249,13 +249,13 @@ fn what_cannot_be_released_is_for_the_sweep() {
     told(said, "release the reservation of job 1: ");
     // The scheduler has restarted and still knows job 3.
     let sweep = "job sweep -- echo 3";
-    mock.manager.inject(Fault::status(400).on(Endpoint::ListJobs).times(1));
+    mock.inject(Fault::status(400).on(Endpoint::ListJobs).times(1));
     told(cluster.cxi(sweep), "list the reservations of alpha: ");
-    assert_eq!(mock.manager.state().jobs.len(), 3);
+    assert_eq!(mock.state().jobs.len(), 3);
     refuse();
     let warning = "warning: cannot release the reservation of job ";
     cluster.cxi(sweep).failed(8, warning);
     cluster.cxi(sweep);
-    let left: Vec<String> = mock.manager.state().jobs.into_keys().collect();
+    let left: Vec<String> = mock.state().jobs.into_keys().collect();
     assert_eq!(left, ["alpha-3"]);
 }

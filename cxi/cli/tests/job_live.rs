@@ -59,7 +59,7 @@ fn records_say_which_jobs_live() {
 fn a_prolog_that_cannot_report_makes_nothing() {
     let node = MockNode::new();
     prolog(&node, "1000", "1024");
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     for (vni, left) in [("1024", 2), ("1025", 2)] {
         for json in [&[][..], &["--json"]] {
             let full = File::options().write(true).open("/dev/full").unwrap();
@@ -77,7 +77,7 @@ fn a_prolog_that_cannot_report_makes_nothing() {
 #[test]
 fn a_prolog_that_cannot_report_names_what_it_cannot_undo() {
     let node = MockNode::new();
-    let mock = format!("--mock={}", node.file().display());
+    let mock = node.option();
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut prolog = command(&[&mock, "--mock-fault=SVC_DESTROY:EBUSY"]);
     prolog.args(["job", "prolog", "--job=1", "--unlimited"]);

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{MockNode, Said, assert_contains, cxi, skip};
+use common::{MockNode, Said, assert_contains, cxi};
+use cxi_test_kit::skip;
 
 /// Files of the machine that no command may use or write: a settings file, a job and a pool that
 /// cannot be read, on file systems that cannot be written.

@@ -15,6 +15,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::{Arguments, Said, assert_contains, clean, command};
+use cxi_test_kit::{Random, full};
 use server::Etcd;
 use tempfile::TempDir;
 
@@ -109,9 +110,8 @@ fn a_controller_takes_over_and_the_one_before_is_refused() {
 fn no_vni_is_given_twice_or_lost_whatever_is_killed() {
     const LIVE: usize = 64;
     let Some(mut etcd) = Etcd::members(3, "http", &[]) else { return };
-    let full = std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
     // Something is killed about every so many jobs.
-    let (jobs, every) = if full { (10_000, 25) } else { (60, 5) };
+    let (jobs, every) = if full() { (10_000, 25) } else { (60, 5) };
     let urls: Vec<String> = etcd.iter().map(Etcd::url).collect();
     let site = Site::new(&urls, "");
     let [mut leader, mut other] = ["a", "b"];
@@ -121,11 +121,8 @@ fn no_vni_is_given_twice_or_lost_whatever_is_killed() {
     let mut live = BTreeMap::new();
     let (mut down, mut members, mut controllers) = (None::<usize>, 0, 0);
     let (mut longest, mut after_a_kill) = (Duration::ZERO, Duration::ZERO);
-    let mut random = 0x2545_f491_u32;
-    let mut below = |limit: usize| {
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        usize::try_from(random >> 8).unwrap() % limit
-    };
+    let mut random = Random::new(1);
+    let mut below = |limit: usize| random.below(limit);
     for number in 0..jobs {
         let job = number.to_string();
         let begins = Instant::now();
@@ -190,7 +187,7 @@ fn no_vni_is_given_twice_or_lost_whatever_is_killed() {
         assert_eq!(left.unwrap().count(), 0, "{directory}");
     }
     assert!(controllers > 4 && members > 2, "{controllers}, {members}");
-    if full {
+    if full() {
         let said = format!(
             "{jobs} jobs, {controllers} controllers killed, {members} members killed; longest \
              reservation {longest:?}, after a kill, with the failover, {after_a_kill:?}"

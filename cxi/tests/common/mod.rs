@@ -9,11 +9,8 @@ use cxi::{
     ServiceSpecBuilder, Services, Vni,
 };
 use cxi_ioctl::{DriverRelease, Errno, Intercept, Opcode, Request, Transport};
-use cxi_mock::{Credentials, Hazard, HazardKind, InProcess, Nic, NicConfig};
-
-pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
-    Nic::new(NicConfig::new().release(release)).unwrap()
-}
+use cxi_mock::{Credentials, Hazard, HazardKind, InProcess, Nic};
+pub(crate) use cxi_test_kit::nic;
 
 /// An open file of the NIC in the hands of a caller.
 pub(crate) fn device(nic: &Arc<Nic>, caller: Credentials) -> Device {

@@ -17,6 +17,7 @@ use cxi_site::JobId;
 use cxi_site::fabric::Patience;
 use cxi_site::pool::log::{ChangeError, EventLog as _, SharedPool};
 use cxi_site::pool::{VniPool, VniRequest};
+use cxi_test_kit::{Random, full};
 use cxi_vni_etcd::EtcdLog;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -163,25 +164,12 @@ impl Told {
     }
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from(z >> 33).unwrap() % limit
-    }
-}
-
 #[test]
 fn no_vni_is_in_two_jobs_and_none_is_lost() {
     let Some(mut etcd) = Etcd::members(3, "http", &[]) else { return };
     let start = Instant::now();
-    let full = env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
-    let wanted = if full { 10_000 } else { 300 };
-    let (mut random, mut told) = (Random(15), Told::default());
+    let wanted = if full() { 10_000 } else { 300 };
+    let (mut random, mut told) = (Random::new(15), Told::default());
     let (mut epoch, mut cuts, mut deposed, mut killed) = (0, 0, 0, 0);
     let (mut down, mut members_killed) = (None, 0);
     let mut longest = Duration::ZERO;
@@ -253,7 +241,7 @@ fn no_vni_is_in_two_jobs_and_none_is_lost() {
     }
     // The last controller may have logged a job that it did not print.
     assert!((0..=1).contains(&(pool.jobs().count() - told.0.len())));
-    if full {
+    if full() {
         let (jobs, time) = (told.0.len(), start.elapsed());
         let said = format!(
             "{jobs} jobs, {epoch} leaders, {killed} killed, {deposed} deposed, {members_killed} members \

@@ -15,9 +15,10 @@ use cxi_site::collectives::Certificate;
 use cxi_site::fabric::{Http, HttpRequest, HttpTransport as _, Identity, Patience};
 use cxi_site::pool::log::{AppendError, EventLog as _, Record, SharedPool, check};
 use cxi_site::pool::{Change, Event, Timestamp, VniPool, VniRequest};
+use cxi_test_kit::skip;
 use cxi_vni_etcd::EtcdLog;
 use proxy::Proxy;
-use server::{Etcd, PATIENCE, at, config, http, skip};
+use server::{Etcd, PATIENCE, at, config, http};
 use tempfile::TempDir;
 
 #[test]
@@ -63,13 +64,12 @@ fn certificate() -> Option<TempDir> {
         .args(["-addext", "subjectAltName=IP:127.0.0.1"])
         .current_dir(files.path())
         .output();
-    match made {
-        Ok(made) => {
-            assert!(made.status.success(), "{made:?}");
-            Some(files)
-        }
-        Err(_) => skip("there is no openssl (apt-get install openssl)"),
-    }
+    let Ok(made) = made else {
+        skip("there is no openssl (apt-get install openssl)");
+        return None;
+    };
+    assert!(made.status.success(), "{made:?}");
+    Some(files)
 }
 
 #[test]

@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 pub(crate) mod cluster;
-pub(crate) mod fabric_manager;
 pub(crate) mod schema;
 pub(crate) mod screen;
 pub(crate) mod site;
@@ -225,9 +224,13 @@ impl MockNode {
         self.directory.path()
     }
 
+    /// The option by which a command works on it.
+    pub(crate) fn option(&self) -> String {
+        format!("--mock={}", self.file().display())
+    }
+
     pub(crate) fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
-        let mock = format!("--mock={}", self.file().display());
-        cxi(&[vec![&*mock], arguments.words()].concat())
+        cxi(&[vec![&*self.option()], arguments.words()].concat())
     }
 
     /// Services other than the default ones of the two NICs.
@@ -248,12 +251,4 @@ impl MockNode {
         std::fs::write(&path, text).unwrap();
         path.display().to_string()
     }
-}
-
-/// Reports, past the test harness, that a test cannot run here.
-pub(crate) fn skip(why: &str) {
-    use std::io::Write as _;
-    let thread = std::thread::current();
-    let name = thread.name().unwrap_or("a test");
-    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
 }

@@ -4,10 +4,11 @@
 use std::fs;
 use std::process::Command;
 
+use cxi_test_kit::{full, skip};
 use tempfile::TempDir;
 
-use super::kills::{Act, GO, at_call, full};
-use crate::common::{Said, command, in_shell, skip};
+use super::kills::{Act, GO, at_call};
+use crate::common::{Said, command, in_shell};
 
 const RESERVE: &str = "reserve 1 --uid=1000 --nodes=n[1-2]";
 const END: [&str; 4] = ["release 1", "confirm 1 --node=n1", "confirm 1 --node=n2", "sweep -- true"];
@@ -78,7 +79,9 @@ fn what_a_killed_command_leaves_of_a_job_is_finished() {
                         assert!(call >= 3, "{what}");
                         break 'calls;
                     }
-                    Err(errno) => return skip(&format!("ptrace(2) is not possible here: {errno}")),
+                    Err(errno) => {
+                        return skip(format_args!("ptrace(2) is not possible here: {errno}"));
+                    }
                 }
                 if again {
                     let said = site.job(killed);

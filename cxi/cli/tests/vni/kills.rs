@@ -11,14 +11,15 @@ use std::time::Duration;
 
 use cxi_site::VniPool;
 use cxi_site::pool::{Change, Event, PoolConfig, Timestamp};
+use cxi_test_kit::{Random, full, skip};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
+use crate::common::Said;
 use crate::common::vni_pool::Pool;
-use crate::common::{Said, skip};
 
 /// The state of a pool when a command is killed, and the command.
 const CHANGES: [(&[&[&str]], &[&str]); 7] = [
@@ -89,7 +90,7 @@ fn each_call_of(pool: &Pool, change: &[&str], act: Act) {
         let told = match at_call(pool.in_shell(GO, change), calls, act) {
             Ok(Some(told)) => told,
             Ok(None) => break,
-            Err(errno) => return skip(&format!("ptrace(2) is not possible here: {errno}")),
+            Err(errno) => return skip(format_args!("ptrace(2) is not possible here: {errno}")),
         };
         let now = pool.state();
         assert!(now == unchanged || now == changed, "{what}: {now}");
@@ -237,29 +238,24 @@ impl Drop for Tracee {
     }
 }
 
-pub(crate) fn full() -> bool {
-    std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
-}
-
 /// With `CXI_TEST_FULL`, kills 10,000 times, which takes some minutes.
 #[test]
 fn commands_that_are_killed_lose_nothing() {
     let (pools, kills) = if full() { (50, 200) } else { (1, 60) };
-    let mut random = 0x2545_f491_u32;
+    let mut random = Random::new(1);
     for _ in 0..pools {
         kill_at_random(kills, &mut random);
     }
 }
 
-fn kill_at_random(kills: usize, random: &mut u32) {
+fn kill_at_random(kills: usize, random: &mut Random) {
     let pool = Pool::new();
     // The VNIs that jobs have and have not been asked to release.
     let mut told = BTreeMap::<String, u64>::new();
     let mut left = 0;
     for number in 0..kills {
-        *random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let job = format!("job{number}");
-        let leaving = told.keys().next().filter(|_| *random >> 30 == 0).cloned();
+        let leaving = told.keys().next().filter(|_| random.below(4) == 0).cloned();
         let mut commands = vec![vec!["reserve", &job]];
         if let Some(leaving) = &leaving {
             told.remove(leaving);
@@ -276,7 +272,7 @@ fn kill_at_random(kills: usize, random: &mut u32) {
                 piped.spawn().unwrap()
             })
             .collect();
-        sleep(Duration::from_micros(u64::from(*random >> 8) % 14_000));
+        sleep(Duration::from_micros(random.below(14_000)));
         for (index, child) in children.iter_mut().enumerate() {
             // Even on a slow machine, some learn their VNI.
             if index == 0 && number % 6 == 0 {

@@ -3,13 +3,11 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 
-use crate::common;
 use crate::common::vni_pool::Pool;
 
 #[test]
 fn what_root_writes_stays_its_owners() {
-    if !nix::unistd::geteuid().is_root() {
-        common::skip("files can be given away by root only");
+    if !cxi_test_kit::root("give files away") {
         return;
     }
     let pool = Pool::new();

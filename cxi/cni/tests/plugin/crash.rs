@@ -10,9 +10,10 @@ use cxi_job::Node;
 use cxi_job::cluster::ServiceRecords;
 use cxi_job::owners::OwnedService;
 use cxi_mock::Credentials;
+use cxi_test_kit::Pod;
 
 use crate::pod;
-use crate::support::{Pod, Site};
+use crate::support::Site;
 
 /// So many commands go through on all NICs together; at the next one the process ends.
 fn mortal(site: &Site, commands: u64) -> Node {

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::Command;
 
 use cxi_cni::Code;
+use cxi_test_kit::skip;
 use serde_json::{Value, json};
 
 use crate::pod;
-use crate::support::{Site, refused, skip};
+use crate::support::{Site, refused};
 
 fn pipe(path: &Path) {
     let made = Command::new("mkfifo").arg(path).status();
@@ -89,7 +90,7 @@ fn a_state_directory_behind_a_link_of_another_user_is_refused() {
     site.del("one").unwrap();
     for link in ["run", "second"] {
         if let Err(error) = lchown(path(link), Some(4711), None) {
-            skip(&format!("a link cannot be given away: {error}"));
+            skip(format_args!("a link cannot be given away: {error}"));
             return;
         }
         fs::remove_dir_all(elsewhere.join("cni")).ok();

@@ -1,81 +1,24 @@
 //! A node with mock NICs, pods with network namespaces of their own, and calls of the plugin.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
-use cxi::{Device, DeviceId, Member, Service};
+use cxi::{Device, Service};
 use cxi_cni::{Call, Code, Error, Plugin};
 use cxi_job::Node;
-use cxi_mock::{Credentials, FaultSpec, MockNode, NicConfig};
+use cxi_mock::{FaultSpec, MockNode, NicConfig};
 use cxi_site::FileLock;
+use cxi_test_kit::{Pod, devices};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// A process in its own network namespace.
-pub(crate) struct Pod(Child);
-
-impl Pod {
-    /// `None` where this user cannot make a namespace; says so.
-    pub(crate) fn start() -> Option<Self> {
-        let unshare = |arguments: &[&str]| {
-            let mut command = Command::new("unshare");
-            command.args(arguments).stderr(Stdio::null());
-            command
-        };
-        let possible = |arguments: &[&str]| {
-            let status = unshare(&[arguments, &["true"]].concat()).status();
-            status.is_ok_and(|status| status.success())
-        };
-        let ways = [&["--net"][..], &["--user", "--net"]];
-        let Some(way) = ways.into_iter().find(|way| possible(way)) else {
-            skip("no network namespace can be made here");
-            return None;
-        };
-        let child = unshare(&[way, &["sleep", "600"]].concat()).spawn();
-        let pod = Self(child.unwrap());
-        let start = Instant::now();
-        let own = Member::own_netns().unwrap();
-        while Member::netns_at(pod.netns()).unwrap() == own {
-            assert!(start.elapsed() < Duration::from_secs(20));
-            sleep(Duration::from_millis(2));
-        }
-        Some(pod)
-    }
-
-    pub(crate) fn netns(&self) -> PathBuf {
-        format!("/proc/{}/ns/net", self.0.id()).into()
-    }
-
-    pub(crate) fn member(&self) -> Member {
-        Member::netns_at(self.netns()).unwrap()
-    }
-}
-
-impl Drop for Pod {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Says past the test harness that a test cannot be done here.
-pub(crate) fn skip(why: &str) {
-    let thread = std::thread::current();
-    let name = thread.name().unwrap_or("a test");
-    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
-}
 
 /// Leaves a test if no network namespace can be made.
 #[macro_export]
 macro_rules! pod {
     () => {
-        match $crate::support::Pod::start() {
+        match cxi_test_kit::Pod::start() {
             Some(pod) => pod,
-            None => return,
+            None => return cxi_test_kit::skip("no network namespace can be made here"),
         }
     };
 }
@@ -118,8 +61,7 @@ impl Site {
     }
 
     pub(crate) fn devices(&self) -> Vec<Device> {
-        let files = self.mock.devices(&Credentials::root()).unwrap().into_iter();
-        files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)).collect()
+        devices(&self.mock)
     }
 
     /// The services other than the default ones.

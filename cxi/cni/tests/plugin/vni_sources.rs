@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use cxi_cni::{Code, Error};
+use cxi_test_kit::Pod;
 use serde_json::{Value, json};
 
 use crate::pod;
-use crate::support::{Pod, Site, refused};
+use crate::support::{Site, refused};
 
 fn vnis(site: &Site) -> Vec<String> {
     let services = site.services();

@@ -7,7 +7,6 @@
 
 mod hands;
 mod model;
-mod pods;
 mod step;
 mod world;
 
@@ -19,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pods::Pod;
+use cxi_test_kit::{Pod, skip};
 use step::{Dice, PODS, Step};
 use world::World;
 
@@ -67,8 +66,7 @@ fn number(variable: &str) -> Option<u64> {
 fn nobody_harms_anybody() {
     let pods: Vec<Pod> = (0..PODS).map_while(|_| Pod::start()).collect();
     if pods.len() < PODS {
-        let why = "SKIPPED the pods of nobody_harms_anybody: no network namespace can be made here";
-        let _ = writeln!(stderr(), "{why}");
+        skip("no network namespace can be made here: there are no pods in it");
     }
     let pods = Arc::new(pods);
     let (first, count) = match number("CXI_STORM_SEED") {

@@ -1,6 +1,7 @@
 //! Things that may happen to a node, as plain data that a seed makes: any part of it can be left out.
 
 use cxi_ioctl::Errno;
+use cxi_test_kit::Random;
 
 /// The controller's jobs.
 pub(crate) const JOBS: u32 = 3;
@@ -106,32 +107,20 @@ pub(crate) enum Mishap {
     Meanwhile(u32, Act),
 }
 
-/// Random numbers that are the same for the same seed.
-pub(crate) struct Dice(u64);
+/// What happens in a sequence.
+pub(crate) struct Dice(Random);
 
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
-        // Neighboring seeds begin differently, and none with zero.
-        Self(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, sides: u32) -> u32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        u32::try_from((self.0 >> 16) % u64::from(sides)).unwrap()
-    }
-
-    fn number(&mut self, end: u16) -> u16 {
-        u16::try_from(self.below(end.into())).unwrap()
+        Self(Random::new(seed))
     }
 
     fn index(&mut self) -> usize {
-        self.below(1 << 16) as usize
+        self.0.below(1 << 16)
     }
 
     fn one_in(&mut self, sides: u32) -> bool {
-        self.below(sides) == 0
+        self.0.below(sides) == 0
     }
 
     fn of<T: Copy>(&mut self, all: &[T]) -> T {
@@ -139,19 +128,19 @@ impl Dice {
     }
 
     fn job(&mut self) -> u32 {
-        if self.one_in(4) { self.of(&OWN_JOBS) } else { 1 + self.below(JOBS) }
+        if self.one_in(4) { self.of(&OWN_JOBS) } else { 1 + self.0.below(JOBS) }
     }
 
     fn uid(&mut self) -> u32 {
-        1000 + self.below(2)
+        1000 + self.0.below(2)
     }
 
     /// Often one of the pool's.
     fn vni(&mut self) -> u16 {
-        match self.below(8) {
+        match self.0.below(8) {
             0 => 3000,
-            1 => OWN_VNI + self.number(2),
-            _ => FIRST + self.number(POOL),
+            1 => OWN_VNI + self.0.below(2),
+            _ => FIRST + self.0.below(POOL),
         }
     }
 
@@ -160,13 +149,13 @@ impl Dice {
     }
 
     fn act(&mut self) -> Act {
-        match self.below(60) {
-            0..=9 => Act::Reserve(1 + self.below(JOBS)),
+        match self.0.below(60) {
+            0..=9 => Act::Reserve(1 + self.0.below(JOBS)),
             10..=23 => {
                 let size = 1 + u32::from(self.one_in(8));
                 Act::Prolog { job: self.job(), size, replace: self.one_in(10) }
             }
-            29..=31 => Act::Release(1 + self.below(JOBS)),
+            29..=31 => Act::Release(1 + self.0.below(JOBS)),
             32 => Act::Sweep,
             33..=37 => Act::Clean {
                 foreign: self.one_in(8),
@@ -174,7 +163,7 @@ impl Dice {
                 dry_run: self.one_in(8),
             },
             38..=42 => Act::ForeignMake {
-                nic: self.below(2),
+                nic: self.0.below(2),
                 uid: self.uid(),
                 vni: self.vni(),
                 looks: self.of(&[Looks::Unlimited, Looks::Small, Looks::Twin, Looks::Twin]),
@@ -198,23 +187,23 @@ impl Dice {
 
     fn mishap(&mut self) -> Option<Mishap> {
         let errnos = [Errno::ENOSPC, Errno::EAGAIN, Errno::EBUSY, Errno::EFAULT, Errno::EIO];
-        Some(match self.below(12) {
-            0 | 1 => Mishap::KilledAtCommand(self.below(40)),
-            2 => Mishap::KilledAtChange(self.below(16)),
-            3 => Mishap::DiskFull(self.below(16)),
+        Some(match self.0.below(12) {
+            0 | 1 => Mishap::KilledAtCommand(self.0.below(40)),
+            2 => Mishap::KilledAtChange(self.0.below(16)),
+            3 => Mishap::DiskFull(self.0.below(16)),
             4 => {
                 // Of what a driver has done, it can only fail to say so.
                 let carried_out = self.one_in(2);
                 let errno = if carried_out { Errno::EFAULT } else { self.of(&errnos) };
-                Mishap::Fails { command: self.below(40), errno, carried_out }
+                Mishap::Fails { command: self.0.below(40), errno, carried_out }
             }
-            5 => Mishap::Meanwhile(self.below(40), self.act()),
+            5 => Mishap::Meanwhile(self.0.below(40), self.act()),
             _ => return None,
         })
     }
 
     pub(crate) fn steps(&mut self) -> Vec<Step> {
-        let count = 4 + self.below(12);
+        let count = 4 + self.0.below(12);
         (0..count).map(|_| Step { act: self.act(), mishap: self.mishap() }).collect()
     }
 }

@@ -18,19 +18,19 @@ use cxi_job::cluster::{
 };
 use cxi_job::owners::OwnedService;
 use cxi_job::{Node, ReleaseOptions};
-use cxi_mock::{MockNode, NicConfig};
+use cxi_mock::MockNode;
 use cxi_site::durable::fault;
 use cxi_site::pool::log::{FileLog, SharedPool};
 use cxi_site::pool::{PoolConfig, Timestamp};
 use cxi_site::proc::ProcFs;
 use cxi_site::settings::Settings;
 use cxi_site::{FileLock, JobId, NodeName};
+use cxi_test_kit::{Pod, node};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::hands::{Hands, Process};
 use crate::model::{Made, Model, Owner, Place, Seen, Who};
-use crate::pods::Pod;
 use crate::step::{Act, Damage, FIRST, JOBS, Looks, Mishap, OWN_JOBS, OWN_VNI, POOL, Step};
 
 const NICS: u8 = 2;
@@ -110,7 +110,7 @@ impl World {
             directory,
             site,
             pods: Arc::clone(pods),
-            mock: Mutex::new(mock()),
+            mock: Mutex::new(node(NICS)),
             model: Mutex::default(),
             copy: Mutex::default(),
             restored: Mutex::new(false),
@@ -477,7 +477,7 @@ impl World {
     }
 
     fn reboot(&self, keeps_records: bool) -> Outcome {
-        *self.mock.lock().unwrap() = mock();
+        *self.mock.lock().unwrap() = node(NICS);
         {
             let mut model = self.model();
             model.there.clear();
@@ -561,10 +561,6 @@ impl World {
         }
         Ok(())
     }
-}
-
-fn mock() -> MockNode {
-    MockNode::with_nics(NICS, &NicConfig::new()).unwrap()
 }
 
 fn options(clock: &Arc<Time>) -> ReleaseOptions<'_> {

@@ -5,6 +5,7 @@ use cxi_data::{
     Append, Buffer, Dma, Error, Event, EventType, Failure, ImmediatePut, Message, Nomatch, Report,
     ReturnCode, Unlink,
 };
+use cxi_test_kit::Random;
 
 use crate::scene::{Scene, completions, events, is_full, small_events, stopped, word};
 
@@ -34,13 +35,13 @@ fn commands_of_all_sizes_arrive_in_order_when_the_ring_wraps() {
     let bytes = [5; 192];
     here.write(0, &bytes).unwrap();
     let (mut expected, mut ended) = (Vec::new(), Vec::new());
-    let mut random = 1_u64;
+    let mut random = Random::new(1);
     for token in 0..4000_u64 {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let report = Report::event(&scene.one.events, token);
-        let len = (random >> 40) as usize % 193;
+        let len = random.below(193);
         let queue = &mut scene.one.transmit;
-        let posted = match random >> 61 {
+        let kind = random.below(8);
+        let posted = match kind {
             0 | 1 => queue.post(&ImmediatePut::new(&bytes[..len], to).report(report)),
             2 | 3 => queue.post(&Message::new(&bytes[..len], to).report(report)),
             4 => queue.post(&Nomatch::put(here.slice(0..len).unwrap(), to)),
@@ -48,10 +49,10 @@ fn commands_of_all_sizes_arrive_in_order_when_the_ring_wraps() {
         };
         posted.unwrap();
         // The others do not report success.
-        if random >> 61 != 4 {
+        if kind != 4 {
             expected.push((token, Ok(u32::try_from(len).unwrap())));
         }
-        if (random >> 58).is_multiple_of(4) || token == 3999 {
+        if random.below(4) == 0 || token == 3999 {
             scene.settle();
             ended.extend(completions(&mut scene.one.events));
         }

@@ -7,7 +7,7 @@ use cxi_data::{
     Append, Buffer, Command, Error, Event, Events, Failure, ReturnCode, SetState, Target,
     TargetFlags,
 };
-use cxi_mock::{MockNode, Nic, NicConfig};
+use cxi_mock::{MockNode, Nic};
 
 use crate::common::{Process, VNI, device, service};
 
@@ -24,7 +24,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new() -> Self {
-        let node = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+        let node = cxi_test_kit::node(1);
         let service = service(&device(&node).unwrap()).unwrap();
         let vni = Vni::new(VNI).unwrap();
         let process = || Process::new(&device(&node).unwrap(), service, vni, None).unwrap();

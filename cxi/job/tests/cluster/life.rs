@@ -11,7 +11,7 @@ use std::{fs, thread};
 use cxi::{Errno, Member, Vni};
 use cxi_job::cluster::{Access, PoolStore, ReserveRequest, Site, SiteError, keys};
 use cxi_job::{Node, ReleaseOptions, ReleaseStatus};
-use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
+use cxi_mock::{Credentials, Fault};
 use cxi_site::collectives::Certificate;
 use cxi_site::durable::FileLock;
 use cxi_site::fabric::{
@@ -149,7 +149,7 @@ fn the_files_of_a_mock_node_are_next_to_its_state() {
         }
     }
     let site = Site::open(settings).unwrap();
-    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let mock = cxi_test_kit::node(1);
     let mut job = starting(1);
     job.access = Some(Access::new([Member::Uid(1000)], [Vni::new(1024).unwrap()]));
     let _ = compute(&site, &mock).prolog(&job).unwrap();

@@ -13,7 +13,7 @@ use cxi_job::clean::OrphanReason;
 use cxi_job::cluster::{Cleaning, JobShape, ServiceRecords, Site, SiteError};
 use cxi_job::owners::OwnedService;
 use cxi_job::{Node, ReleaseOptions};
-use cxi_mock::{Credentials, Fault, InProcess, MockNode, NicConfig};
+use cxi_mock::{Credentials, Fault, InProcess, MockNode};
 use cxi_site::{ErrorCode, NodeName};
 use tempfile::TempDir;
 
@@ -212,7 +212,7 @@ fn a_broken_record_of_a_service_still_says_that_it_is_somebodys() {
     let directory = TempDir::new().unwrap();
     let place = directory.path().display().to_string();
     let site = site_with(directory.path(), "");
-    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let mock = cxi_test_kit::node(1);
     let records = ServiceRecords::of(site.settings()).unwrap();
     let device = Device::cxi0(mock.nics()[0].root().unwrap());
     let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(Vni::new(1024).unwrap());
@@ -322,7 +322,7 @@ fn each_service_is_named_as_soon_as_it_is_made() {
 fn a_job_that_is_ended_while_it_starts_leaves_nothing() {
     let (directory, pool) = (TempDir::new().unwrap(), pool());
     let site = Arc::new(site(directory.path()));
-    let mock = Arc::new(MockNode::with_nics(2, &NicConfig::new()).unwrap());
+    let mock = Arc::new(cxi_test_kit::node(2));
     for opcode in [Opcode::SVC_LIST_GET, Opcode::SVC_ALLOC] {
         let files = mock.devices(&Credentials::root()).unwrap().into_iter();
         let once = Arc::new(Mutex::new(true));
@@ -362,7 +362,7 @@ fn a_job_that_is_ended_while_it_starts_leaves_nothing() {
 fn a_record_that_is_not_text_is_put_aside_as_any_broken_one() {
     let directory = TempDir::new().unwrap();
     let site = site(directory.path());
-    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let mock = cxi_test_kit::node(1);
     let node = compute(&site, &mock);
     for name in ["jobs", "decisions/running"] {
         fs::create_dir_all(directory.path().join(name)).unwrap();
@@ -391,7 +391,7 @@ fn a_broken_record_of_a_service_does_not_take_a_job_its_own() {
 fn a_cleanup_forgets_services_that_are_gone() {
     let directory = TempDir::new().unwrap();
     let site = site(directory.path());
-    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let mock = cxi_test_kit::node(1);
     let records = ServiceRecords::of(site.settings()).unwrap();
     let device = Device::cxi0(mock.nics()[0].root().unwrap());
     let make = || {

@@ -9,7 +9,7 @@ use cxi_job::Node;
 use cxi_job::cluster::{
     Access, ComputeNode, JobShape, ReserveRequest, Site, SiteError, StartingJob,
 };
-use cxi_mock::{Credentials, MockNode, NicConfig};
+use cxi_mock::{Credentials, MockNode};
 use cxi_site::pool::log::{MemoryLog, SharedPool};
 use cxi_site::pool::{PoolConfig, Timestamp};
 use cxi_site::settings::Settings;
@@ -81,7 +81,7 @@ pub(crate) fn services(mock: &MockNode) -> Vec<(u32, u32)> {
 pub(crate) fn place(nics: u8) -> (TempDir, Site, MockNode, Pool) {
     let directory = TempDir::new().unwrap();
     let site = site(directory.path());
-    (directory, site, MockNode::with_nics(nics, &NicConfig::new()).unwrap(), pool())
+    (directory, site, cxi_test_kit::node(nics), pool())
 }
 
 /// A job of a user who has asked for a VNI without the controller.

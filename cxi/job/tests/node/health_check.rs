@@ -6,6 +6,7 @@ use std::time::Duration;
 use std::{fs, hint, thread};
 
 use cxi_job::{CleanPolicy, Filter, ReleaseOptions, ReleaseStatus, live_vnis};
+use cxi_test_kit::full;
 
 use crate::support::{allocate, ids, job, mock, node, user_services, vni};
 
@@ -16,10 +17,7 @@ const LEFT: u16 = 2000;
 /// 300 rounds; 10,000 with `CXI_TEST_FULL`. No lock keeps the two apart.
 #[test]
 fn a_job_that_starts_during_a_health_check_loses_nothing() {
-    let rounds = match std::env::var_os("CXI_TEST_FULL") {
-        Some(_) => 10_000,
-        None => 300,
-    };
+    let rounds = if full() { 10_000 } else { 300 };
     let mock = mock(2);
     let records = tempfile::tempdir().unwrap();
     let (checking, starting) = (node(&mock), node(&mock));

@@ -20,7 +20,7 @@ fn set(text: &str) -> IdSet {
 fn numa() -> (tempfile::TempDir, Node) {
     let sysfs = tempfile::tempdir().unwrap();
     let numbers = [10, 0, 1, 2, 3, 4, 5, 6];
-    let mock = MockNode::with_nics(8, &NicConfig::new()).unwrap();
+    let mock = cxi_test_kit::node(8);
     let devices: Vec<Device> = mock
         .nics()
         .iter()

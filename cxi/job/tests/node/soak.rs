@@ -14,8 +14,9 @@ use cxi_job::{Filter, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::MockNode;
 use cxi_site::pool::{Event, PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_site::{FileLock, IdSet, JobId};
+use cxi_test_kit::Random;
 
-use crate::support::{Dice, cxi, faulty, lock, mock, mortal, node, pool, user_services};
+use crate::support::{cxi, faulty, lock, mock, mortal, node, pool, user_services};
 
 const NICS: u8 = 4;
 const WORKERS: u64 = 9;
@@ -67,19 +68,19 @@ impl Scene {
 
     /// A process that works on the node: a sound one, one whose commands fail, or one that is
     /// killed after some.
-    fn process(&self, dice: &mut Dice) -> Node {
-        let node = match dice.roll(4) {
-            0 => mortal(&self.mock, dice.roll(60)),
+    fn process(&self, dice: &mut Random) -> Node {
+        let node = match dice.below(4) {
+            0 => mortal(&self.mock, dice.below(60)),
             1 => {
                 let (node, faults) = faulty(&self.mock);
-                let fault = &faults[usize::try_from(dice.roll(u64::from(NICS))).unwrap()];
-                let (opcode, errno) = match dice.roll(4) {
+                let fault = &faults[dice.below(usize::from(NICS))];
+                let (opcode, errno) = match dice.below(4) {
                     0 => (Opcode::SVC_DESTROY, Errno::EBUSY),
                     1 => (Opcode::SVC_ALLOC, Errno::ENOSPC),
                     2 => (Opcode::SVC_ALLOC, Errno::EFAULT),
                     _ => (Opcode::SVC_LIST_GET, Errno::ENOMEM),
                 };
-                let injection = Fault::errno(errno).on(opcode).after(dice.roll(2));
+                let injection = Fault::errno(errno).on(opcode).after(dice.below(2));
                 let lost = errno == Errno::EFAULT;
                 let injection = injection.times(1);
                 fault.inject(if lost { injection.carried_out() } else { injection });
@@ -91,10 +92,10 @@ impl Scene {
     }
 
     /// The life of one job.
-    fn job(&self, dice: &mut Dice) {
+    fn job(&self, dice: &mut Random) {
         let number = self.started.fetch_add(1, Ordering::SeqCst);
         let job = JobId::new(format!("job{number}")).unwrap();
-        let uid = 1000 + u32::try_from(dice.roll(3)).unwrap();
+        let uid = 1000 + dice.below(3);
         let vni = self.change(|books| {
             let reserved = books.pool.reserve(&job, &VniRequest::vnis(1), AT).ok()?;
             books.log.extend(reserved.event);
@@ -110,7 +111,7 @@ impl Scene {
         let request = request.build().unwrap();
         // The prolog, sometimes twice at the same time.
         let (first, second) = (self.process(dice), self.process(dice));
-        let twice = dice.roll(3) == 0;
+        let twice = dice.below(3) == 0;
         let runs = thread::scope(|scope| {
             let again = twice.then(|| scope.spawn(|| second.allocate(&request).is_ok()));
             let once = first.allocate(&request).is_ok();
@@ -119,9 +120,9 @@ impl Scene {
         if runs {
             self.ran.fetch_add(1, Ordering::SeqCst);
             self.change(|books| books.running.insert(vni.get(), uid));
-            for _ in 0..dice.roll(6) {
+            for _ in 0..dice.below(6) {
                 self.check(vni, uid);
-                thread::sleep(Duration::from_micros(dice.roll(500)));
+                thread::sleep(Duration::from_micros(dice.below(500)));
             }
             self.check(vni, uid);
             self.change(|books| books.running.remove(&vni.get()));
@@ -215,7 +216,7 @@ fn live_jobs_lose_nothing_and_nothing_is_left() {
         let scene = &scene;
         for worker in 0..WORKERS {
             scope.spawn(move || {
-                let mut dice = Dice(0x9e37_79b9_7f4a_7c15 ^ (worker + 1));
+                let mut dice = Random::new(2 * worker);
                 while scene.is_on() {
                     scene.job(&mut dice);
                 }
@@ -223,7 +224,7 @@ fn live_jobs_lose_nothing_and_nothing_is_left() {
         }
         for worker in 0..2 {
             scope.spawn(move || {
-                let mut dice = Dice(0xd1b5_4a32_d192_ed03 ^ (worker + 1));
+                let mut dice = Random::new(2 * worker + 1);
                 while scene.is_on() {
                     scene.clean(&scene.process(&mut dice));
                     scene.confirm();

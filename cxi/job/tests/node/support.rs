@@ -13,6 +13,7 @@ use cxi_job::{AllocateError, CleanPolicy, Grant, JobLimits, JobRequest, JobReque
 use cxi_mock::{Credentials, InProcess, MockNode, Nic, NicConfig};
 use cxi_site::FileLock;
 use cxi_site::proc::ProcFs;
+pub(crate) use cxi_test_kit::{devices, node as mock};
 use tempfile::TempDir;
 
 use crate::around::through;
@@ -29,10 +30,6 @@ pub(crate) fn vni(number: u16) -> Vni {
 
 pub(crate) fn id(number: u32) -> ServiceId {
     ServiceId::new(number).unwrap()
-}
-
-pub(crate) fn mock(nics: u8) -> MockNode {
-    MockNode::with_nics(nics, &NicConfig::new()).unwrap()
 }
 
 /// Returns a policy that cleans up VNIs that a scheduler assigns.
@@ -112,11 +109,6 @@ pub(crate) fn node(mock: &MockNode) -> Node {
     Node::from_devices(devices(mock))
 }
 
-pub(crate) fn devices(mock: &MockNode) -> Vec<Device> {
-    let files = mock.devices(&ROOT).unwrap().into_iter();
-    files.map(|(number, file)| Device::with_transport(cxi(number), file)).collect()
-}
-
 pub(crate) type FaultyFile = Arc<Faulty<InProcess>>;
 
 /// A node whose NICs can be made to fail.
@@ -169,19 +161,6 @@ pub(crate) fn refuse(node: &Node, request: JobRequestBuilder) -> AllocateError {
 
 pub(crate) fn planned(cores: u32, mode: Mode) -> JobLimits {
     JobLimits::Planned { policy: LimitPolicy::hpe_recommended(), size: cores, mode }
-}
-
-/// Numbers that are random enough, and the same in each run of a thread.
-#[derive(Debug)]
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
 }
 
 /// A clock on which waiting takes no time.

@@ -402,9 +402,7 @@ mod tests {
 
     #[test]
     fn what_root_creates_belongs_to_the_owner_of_the_directory() {
-        if !geteuid().is_root() {
-            let why = "SKIPPED: only root can give a file to another user";
-            let _ = writeln!(io::stderr(), "{why}");
+        if !cxi_test_kit::root("give a file to another user") {
             return;
         }
         let directory = tempfile::tempdir().unwrap();
@@ -429,9 +427,7 @@ mod tests {
     /// away what they lead to.
     #[test]
     fn a_lock_is_not_a_link_to_a_file_of_somebody_else() {
-        if !geteuid().is_root() {
-            let why = "SKIPPED: only root can give a file to another user";
-            let _ = writeln!(io::stderr(), "{why}");
+        if !cxi_test_kit::root("give a file to another user") {
             return;
         }
         let directory = tempfile::tempdir().unwrap();

@@ -107,7 +107,7 @@ fn a_gateway_and_a_password_do_as_well() {
     "/apis/fabric-manager".clone_into(&mut config.prefix);
     config.access.gateway = true;
     let site = Site::with(config);
-    let client = site.client_with(Credentials::basic(Some(site.files.path())));
+    let client = site.client_with(Credentials::basic(Some(site.mock.files.path())));
     client.reserve(&job("17"), 1).unwrap();
     let used: Vec<&str> = vec!["Basic ***"; 2];
     let journal = site.mock.journal();

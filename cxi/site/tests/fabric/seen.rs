@@ -72,7 +72,7 @@ fn an_answer_without_end_is_not_read_to_its_end() {
         (0..1 << 10).take_while(|_| stream.write_all(&spaces).is_ok()).count()
     });
     let site = Site::new();
-    let credentials = Credentials::basic(Some(site.files.path()));
+    let credentials = Credentials::basic(Some(site.mock.files.path()));
     let minute = Duration::from_secs(60);
     let client = client(&url, credentials, Spy::new()).patience(Patience {
         attempt: minute,
@@ -91,7 +91,7 @@ fn an_answer_without_end_is_not_read_to_its_end() {
 fn nothing_that_is_printed_has_a_secret() {
     let site = Site::new();
     let spy = Spy::new();
-    for credentials in [site.oauth(), Credentials::basic(Some(site.files.path()))] {
+    for credentials in [site.oauth(), Credentials::basic(Some(site.mock.files.path()))] {
         spy.print(&credentials);
         let transport: Arc<dyn HttpTransport> = Arc::<Spy>::clone(&spy);
         let client = client(&site.mock.url(), credentials, Arc::clone(&transport));
@@ -109,7 +109,7 @@ fn nothing_that_is_printed_has_a_secret() {
         client.release(&job("1")).unwrap();
     }
     for file in ["client-secret", "passwd"] {
-        let text = std::fs::read_to_string(site.files.path().join(file)).unwrap();
+        let text = std::fs::read_to_string(site.mock.files.path().join(file)).unwrap();
         spy.note(text.trim());
     }
     let mut secrets = spy.secrets.lock().unwrap().clone();

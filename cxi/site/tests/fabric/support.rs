@@ -1,7 +1,5 @@
 //! A client of a mock fabric manager.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +8,6 @@ use cxi_fabric_manager::model::TreeRequest;
 use cxi_site::collectives::{Certificate, Reservation};
 use cxi_site::fabric::{Credentials, FabricManager, Http, HttpRequest, HttpTransport, Patience};
 use cxi_site::{JobId, StepId};
-use tempfile::TempDir;
 
 /// Short enough for tests, long enough for a busy machine.
 pub(crate) const PATIENCE: Patience = Patience {
@@ -20,8 +17,7 @@ pub(crate) const PATIENCE: Patience = Patience {
 };
 
 pub(crate) struct Site {
-    pub(crate) mock: mock::MockFabricManager,
-    pub(crate) files: TempDir,
+    pub(crate) mock: cxi_test_kit::FabricManager,
 }
 
 impl Site {
@@ -30,16 +26,7 @@ impl Site {
     }
 
     pub(crate) fn with(config: mock::Config) -> Self {
-        let secret = config.access.client_secret.clone();
-        let password = config.access.password.clone();
-        let mock = mock::MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
-        let files = TempDir::new().unwrap();
-        let site = Self { mock, files };
-        site.write("endpoint", &format!("{}\n", site.mock.token_url()));
-        site.write("client-id", "wlm\n");
-        site.write("client-secret", &format!("{secret}\n"));
-        site.write("passwd", &password);
-        site
+        Self { mock: cxi_test_kit::FabricManager::with(config) }
     }
 
     /// This fails, until the mock is told to forget it.
@@ -52,13 +39,11 @@ impl Site {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
-        let path = self.files.path().join(name);
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        self.mock.files.write_secret(name, text);
     }
 
     pub(crate) fn oauth(&self) -> Credentials {
-        Credentials::oauth(Some(self.files.path()))
+        Credentials::oauth(Some(self.mock.files.path()))
     }
 
     pub(crate) fn client_with(&self, credentials: Credentials) -> FabricManager {
@@ -67,7 +52,7 @@ impl Site {
 
     /// A client of another server, with the password of this one.
     pub(crate) fn client_at(&self, url: &str) -> FabricManager {
-        client(url, Credentials::basic(Some(self.files.path())), http())
+        client(url, Credentials::basic(Some(self.mock.files.path())), http())
     }
 
     pub(crate) fn client(&self) -> FabricManager {

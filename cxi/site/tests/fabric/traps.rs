@@ -56,7 +56,7 @@ fn broken_answers_are_asked_for_again() {
 #[test]
 fn an_unreachable_fabric_manager_is_reported() {
     let site = Site::new();
-    let client = site.client_with(Credentials::basic(Some(site.files.path())));
+    let client = site.client_with(Credentials::basic(Some(site.mock.files.path())));
     site.mock.set_listening(false).unwrap();
     let error = in_time(|| client.reserve(&job("1"), 1));
     let start = "cannot reserve 1 multicast trees for job 1: gave up after 900ms: no connection: ";
@@ -154,7 +154,7 @@ fn each_token_problem_has_its_own_message() {
         site.mock.clear_faults();
     }
     site.write("client-secret", "");
-    let empty = site.files.path().join("client-secret");
+    let empty = site.mock.files.path().join("client-secret");
     assert_eq!(find(), format!("{action}{} is empty", empty.display()));
     std::fs::remove_file(&empty).unwrap();
     assert!(find().contains("client-secret: No such file or directory"));
@@ -192,7 +192,7 @@ fn secrets_are_not_sent_in_clear_unless_they_may_be() {
              fabric-manager.allow-clear-secrets"
         )
     };
-    for credentials in [site.oauth(), Credentials::basic(Some(site.files.path()))] {
+    for credentials in [site.oauth(), Credentials::basic(Some(site.mock.files.path()))] {
         let client = client(remote, credentials, http());
         let error = refused(client.find(&job("1")).unwrap_err());
         assert!(error.ends_with(&message(remote)), "{error}");

@@ -2,7 +2,6 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
-use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use cxi_site::collectives::Certificate;
 use cxi_site::fabric::{Http, HttpRequest, HttpTransport as _};
 use cxi_site::pool::{PoolConfig, Timestamp};
+use cxi_test_kit::skip;
 
 /// Longest time that an answer may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,14 +26,6 @@ pub(crate) fn at(seconds: u64) -> Timestamp {
 
 pub(crate) fn config() -> PoolConfig {
     PoolConfig::new("1024-65535".parse().unwrap())
-}
-
-/// Reports, past the test harness, that a test cannot run here.
-pub(crate) fn skip<T>(why: &str) -> Option<T> {
-    let thread = std::thread::current();
-    let name = thread.name().unwrap_or("a test");
-    let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
-    None
 }
 
 #[derive(Debug)]
@@ -99,7 +91,10 @@ impl Etcd {
             Some(Self { command, process, address, scheme, _data: data })
         });
         let started: Option<Vec<Self>> = started.collect();
-        started.or_else(|| skip("there is no etcd (apt-get install etcd-server)"))
+        if started.is_none() {
+            skip("there is no etcd (apt-get install etcd-server)");
+        }
+        started
     }
 
     /// Waits for all members; `false` if one has ended. They listen before they have a leader, and refuse

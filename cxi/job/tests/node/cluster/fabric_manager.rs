@@ -1,7 +1,5 @@
 //! A fabric manager in process: requests and answers get lost, tokens and reservations, too.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -13,9 +11,7 @@ use cxi_site::collectives::{Certificate, Reservation};
 use cxi_site::fabric::{
     Credentials, FabricManager, HttpAnswer, HttpError, HttpRequest, HttpTransport, Method, Patience,
 };
-use tempfile::TempDir;
-
-use crate::support::Dice;
+use cxi_test_kit::{Directory, Random};
 
 const URL: &str = "https://fm";
 const CLUSTER: &str = "alpha";
@@ -27,12 +23,12 @@ const ONCE: Patience =
 #[derive(Debug)]
 struct Lossy {
     api: Mutex<Api>,
-    dice: Mutex<Dice>,
+    dice: Mutex<Random>,
 }
 
 impl HttpTransport for Lossy {
     fn send(&self, request: &HttpRequest<'_>, _: Duration) -> Result<HttpAnswer, HttpError> {
-        let fate = self.dice.lock().unwrap().roll(16);
+        let fate = self.dice.lock().unwrap().below(16);
         if fate == 0 {
             return Err(HttpError::Timeout);
         }
@@ -61,19 +57,17 @@ impl HttpTransport for Lossy {
 /// The fabric manager and what a workload manager has of it.
 pub(super) struct Site {
     server: Arc<Lossy>,
-    files: TempDir,
+    files: Directory,
 }
 
 impl Site {
     pub(super) fn new(seed: u64) -> Self {
         let config = Config::default();
-        let files = TempDir::new().unwrap();
-        let password = files.path().join("passwd");
-        fs::write(&password, &config.access.password).unwrap();
-        fs::set_permissions(&password, Permissions::from_mode(0o600)).unwrap();
+        let files = Directory::new();
+        files.write_secret("passwd", &config.access.password);
         let server = Arc::new(Lossy {
             api: Mutex::new(Api::new(config).unwrap()),
-            dice: Mutex::new(Dice(seed)),
+            dice: Mutex::new(Random::new(seed)),
         });
         Self { server, files }
     }

@@ -7,7 +7,6 @@ mod fabric_manager;
 mod reservations;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 
 use cxi::Vni;
 use cxi_fabric_manager::Forget;
@@ -18,8 +17,9 @@ use cxi_site::fabric::FabricManager;
 use cxi_site::pool::log::{MemoryLog, SharedPool};
 use cxi_site::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_site::{JobId, NodeName, StepId};
+use cxi_test_kit::{Random, full};
 
-use crate::support::{Dice, node, user_services};
+use crate::support::{node, user_services};
 use fabric_manager::Site;
 
 const NODES: usize = 4;
@@ -70,7 +70,7 @@ struct Scene {
     jobs: BTreeMap<JobId, Job>,
     started: usize,
     now: u64,
-    dice: Dice,
+    dice: Random,
     deaths: u32,
     restarts: u32,
     trees: u32,
@@ -92,7 +92,7 @@ impl Scene {
             jobs: BTreeMap::new(),
             started: 0,
             now: 0,
-            dice: Dice(seed),
+            dice: Random::new(seed),
             deaths: 0,
             restarts: 0,
             trees: 0,
@@ -101,7 +101,7 @@ impl Scene {
     }
 
     fn roll(&mut self, sides: usize) -> usize {
-        usize::try_from(self.dice.roll(sides as u64)).unwrap()
+        self.dice.below(sides)
     }
 
     fn now(&mut self) -> Timestamp {
@@ -327,9 +327,8 @@ fn play(seed: u64) -> [u32; 4] {
 
 #[test]
 fn nothing_is_left_and_nothing_used_twice() {
-    let full = env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
     let mut seen = [0; 4];
-    for seed in 1..if full { 400 } else { 9 } {
+    for seed in 1..if full() { 400 } else { 9 } {
         for (all, more) in seen.iter_mut().zip(play(seed)) {
             *all += more;
         }

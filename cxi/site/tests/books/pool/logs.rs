@@ -234,11 +234,9 @@ fn a_log_in_a_file_begins_anew_with_the_pool() {
 #[test]
 fn a_log_is_not_appended_through_a_link_of_somebody_else() {
     use std::fs;
-    use std::io::Write as _;
     use std::os::unix::fs::{chown, lchown, symlink};
     use std::path::Path;
-    if !nix::unistd::geteuid().is_root() {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: only root can give a file to another user");
+    if !cxi_test_kit::root("give a file to another user") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
