@@ -24,6 +24,7 @@ pub mod encode;
 pub mod endpoint;
 pub mod fuse_file;
 pub mod mock;
+pub mod node;
 pub mod on_node;
 pub mod packets;
 #[path = "../../cxi/data/examples/common/mod.rs"]

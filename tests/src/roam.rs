@@ -7,6 +7,7 @@ use cxi::{Device, Errno, ServiceId, Vni};
 use cxi_data::{
     Address, Atomic, AtomicOp, Buffer, Dma, Error, Event, Message, Report, TargetFlags,
 };
+use cxi_test_kit::Random;
 
 use crate::process::{PATIENCE, Process};
 
@@ -25,7 +26,7 @@ struct Roamer {
     process: Process,
     own: Buffer,
     place: u16,
-    random: u64,
+    random: Random,
     /// Numbers of operations that succeeded, and of those that did not reach a peer.
     done: u64,
     lost: u64,
@@ -52,13 +53,13 @@ pub fn roam(
         own: Buffer::new(&process.lni, 2 * SHARE)?,
         process,
         place,
-        random: u64::from(std::process::id()) << 16 | u64::from(place),
+        random: Random::new(u64::from(std::process::id()) << 16 | u64::from(place)),
         done: 0,
         lost: 0,
     };
     while start.elapsed() < time {
-        let nid = nids[roamer.below(nids.len())];
-        let other = u16::try_from(roamer.below(places.into())).unwrap_or(0);
+        let nid = nids[roamer.random.below(nids.len())];
+        let other = roamer.random.below(places);
         let peer = Address { nid, pid: FIRST + other };
         roamer.visit(peer)?;
     }
@@ -83,24 +84,15 @@ fn take_place(device: &Device, place: u16) -> Result<Process, Error> {
 }
 
 impl Roamer {
-    /// A pseudorandom number.
-    fn below(&mut self, end: usize) -> usize {
-        self.random = self
-            .random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.random >> 33).unwrap_or(0) % end
-    }
-
     /// Puts a block into its share at a peer, gets it back and counts there. Between any two of
     /// these another process may have taken the place, with memory of zeros.
     fn visit(&mut self, peer: Address) -> Result<(), Error> {
         let to = peer.portal(0);
         let share = usize::from(self.place) * SHARE;
-        let len = 8 + self.below(LONGEST / 8 - 1) * 8;
+        let len = 8 + self.random.below(LONGEST / 8 - 1) * 8;
         // Most messages are small.
-        let len = if self.below(4) > 0 { 8 + len % 512 / 8 * 8 } else { len };
-        let value = u8::try_from(1 + self.below(255)).unwrap_or(1);
+        let len = if self.random.below(4) > 0 { 8 + len % 512 / 8 * 8 } else { len };
+        let value = u8::try_from(1 + self.random.below(255)).unwrap_or(1);
         let offset = (share + COUNTED) as u64;
         let report = Report::event(&self.process.events, 0);
         self.own.write(0, &vec![value; len])?;

@@ -71,7 +71,7 @@ fn word(at: &Endpoint, offset: usize) -> u64 {
 
 /// Two endpoints on NICs of a node, with a VNI each.
 fn pair(vnis: [u16; 2], nics: [usize; 2]) -> (MockNode, [Endpoint; 2]) {
-    let node = MockNode::with_nics(2, &NicConfig::new()).unwrap();
+    let node = cxi_test_kit::node(2);
     let here = service(&node, nics[0], vnis[0]);
     let shared = vnis[0] == vnis[1] && nics[0] == nics[1];
     let there = if shared { here } else { service(&node, nics[1], vnis[1]) };

@@ -3,14 +3,13 @@
 //! them. One marked `root` runs only as root; one marked `no_run` is left to its reader,
 //! and the text before it says why.
 
-mod node;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use node::{Directory, SERVER, errors, is_root, skip};
+use cxi_test_kit::{Directory, is_root, skip};
+use cxi_tests::node::{self, cxi_mock, errors};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
@@ -67,18 +66,18 @@ impl Block {
                 "no_run" => return false,
                 "root" if is_root() => {}
                 "root" => {
-                    skip(&format!("{} needs root", self.at));
+                    skip(format_args!("{} needs root", self.at));
                     return false;
                 }
                 mark => panic!("{}: unknown mark {mark}: expected root or no_run", self.at),
             }
         }
         if self.is_served() && !served {
-            skip(&format!("{} needs a served node", self.at));
+            skip(format_args!("{} needs a served node", self.at));
             return false;
         }
         if self.script.contains(OF_THE_REPOSITORY[0].0) && !bin.join("cxi-demo").exists() {
-            skip(&format!("{} needs cxi-demo, built", self.at));
+            skip(format_args!("{} needs cxi-demo, built", self.at));
             return false;
         }
         true
@@ -130,8 +129,8 @@ fn programs() -> Directory {
     for (name, program) in [
         ("cxi", Path::new(env!("CARGO_BIN_EXE_test-cxi"))),
         ("cxi-cni", Path::new(env!("CARGO_BIN_EXE_test-cxi-cni"))),
-        ("cxi-demo", &Path::new(SERVER).with_file_name("cxi-demo")),
-        ("cxi-mock", Path::new(SERVER)),
+        ("cxi-demo", &Path::new(cxi_mock()).with_file_name("cxi-demo")),
+        ("cxi-mock", Path::new(cxi_mock())),
     ] {
         symlink(program, bin.join(name)).expect("a link");
     }
@@ -287,7 +286,6 @@ fn screens_of_the_guide_are_what_the_command_prints() {
 
 #[test]
 fn commands_of_the_documents_work() {
-    let _limit = node::limit(node::LIMIT);
     let bin = programs();
     let served = node::possible();
     let mut failed = Vec::new();

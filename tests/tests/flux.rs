@@ -2,16 +2,14 @@
 //!
 //! Each test has its own instance, which `tests/flux/cluster` sets up.
 
-mod node;
-
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::{env, fs};
 
-use cxi_fabric_manager::MockFabricManager;
 use cxi_fabric_manager::model::TreeRequest;
-use node::{Directory, Run, is_root, printed, skip};
+use cxi_test_kit::{Directory, FabricManager, is_root, skip};
+use cxi_tests::node::{self, Run, printed};
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 const PREFIX: &str = "CXI_TEST_FLUX_PREFIX";
@@ -52,14 +50,14 @@ fn installed() -> Option<PathBuf> {
 /// The Flux to test with; `None`, and a message, where it cannot run.
 fn prefix() -> Option<PathBuf> {
     let Some(prefix) = env::var_os(PREFIX).map(PathBuf::from).or_else(installed) else {
-        skip(&format!("there is no flux, and {PREFIX} does not name one"));
+        skip(format_args!("there is no flux, and {PREFIX} does not name one"));
         return None;
     };
     if !is_root() || !node::possible() {
         skip("prologs need root and served nodes");
         return None;
     }
-    if !["cc", "pkg-config"].iter().all(|program| node::has(program)) {
+    if !["cc", "pkg-config"].iter().all(|program| cxi_test_kit::has(program)) {
         return None;
     }
     Some(prefix)
@@ -72,13 +70,12 @@ fn in_instance(owner: &str, vnis: &str, settings: &str, commands: &str) -> Optio
     // Jobs of other users find what is below.
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
     let commands = directory.write("commands", &format!("set -eu\n{FUNCTIONS}{commands}"));
-    let _limit = node::limit(node::LIMIT);
     let output = Command::new("timeout")
         .args(["400", CLUSTER, "sh", &commands])
         .env(PREFIX, prefix)
         .env("DIR", directory.join("site"))
         .env("CXI", CXI)
-        .env("CXI_MOCK_SERVER", node::SERVER)
+        .env("CXI_MOCK_SERVER", node::cxi_mock())
         .env("CXI_FLUX_VNIS", vnis)
         .env("CXI_FLUX_SETTINGS", settings)
         .env("CXI_FLUX_USER", owner)
@@ -290,26 +287,17 @@ nothing_is_left
 }
 
 /// A fabric manager, and settings with which jobs of two nodes get one tree.
-fn fabric_manager() -> (MockFabricManager, Directory, String) {
-    let manager = MockFabricManager::start().expect("a port is free");
-    let files = Directory::new();
-    files.write("endpoint", &manager.token_url());
-    files.write("client-id", "wlm\n");
-    let secret = files.write("client-secret", "mock-secret\n");
-    fs::set_permissions(secret, fs::Permissions::from_mode(0o600)).expect("it is there");
-    let settings = format!(
-        "[collectives]\ntrees = 1\nmin-nodes = 2\n[fabric-manager]\nurl = \"{}\"\ncluster = \
-         \"alpha\"\nauth-dir = \"{}\"\ncertificate = \"no\"\ndeadline = \"5s\"\n",
-        manager.url(),
-        files.path().display()
-    );
-    (manager, files, settings)
+fn fabric_manager() -> (FabricManager, String) {
+    let manager = FabricManager::start();
+    let settings = manager.settings("5s");
+    let settings = format!("[collectives]\ntrees = 1\nmin-nodes = 2\n{settings}");
+    (manager, settings)
 }
 
 /// Programs of jobs make trees and leave them, as after an abort.
 #[test]
 fn a_job_has_trees_and_each_job_within_it_frees_its_own() {
-    let (manager, _files, settings) = fabric_manager();
+    let (manager, settings) = fabric_manager();
     let body = TreeRequest::of_libfabric("JOB", "STEP", &[0x14433, 0x14434], 1024);
     let body = serde_json::to_string(&body).expect("it is JSON");
     let commands = r#"
@@ -344,8 +332,8 @@ nothing_is_left
 
 #[test]
 fn without_a_fabric_manager_a_job_starts_and_its_eventlog_says_so() {
-    let (manager, _files, settings) = fabric_manager();
-    drop(manager);
+    let (manager, settings) = fabric_manager();
+    manager.set_listening(false).expect("it listens");
     let commands = r#"
 flux run -N2 sh -c 'env | grep ^FI_CXI_ || echo "$SLINGSHOT_VNIS"'
 flux job eventlog "$(flux job last)" | grep -o 'severity=4 note="the job starts without hardware collectives'
@@ -364,9 +352,9 @@ fn an_instance_of_many_users_gives_each_job_to_its_user() {
     let Some(prefix) = prefix() else { return };
     let imp = prefix.join("libexec/flux/flux-imp");
     if fs::metadata(&imp).map_or(0, |imp| imp.permissions().mode()) & 0o4000 == 0 {
-        return skip(&format!("{} is not there, or not setuid", imp.display()));
+        return skip(format_args!("{} is not there, or not setuid", imp.display()));
     }
-    if !node::has("munged") {
+    if !cxi_test_kit::has("munged") {
         return;
     }
     let commands = r#"

@@ -1,12 +1,10 @@
 //! The calls of the safe library, on a served node and in the same process.
 
-mod node;
-
 use cxi::{Device, DriverRelease};
 use cxi_mock::{Nic, NicConfig};
 use cxi_tests::calls;
 
-use node::{CLIENT, printed, run};
+use cxi_tests::node::{client, need_node, printed, run};
 
 #[test]
 fn a_served_node_answers_as_the_same_process() {
@@ -16,7 +14,7 @@ fn a_served_node_answers_as_the_same_process() {
         let open = || Device::cxi0(nic.root().expect("a NIC that is there"));
         let mut expected = calls::said(release, &open);
         let name = release.name();
-        let output = run(&["--release", name, "--", CLIENT, "calls", "cxi0", name]);
+        let output = run(&["--release", name, "--", client(), "calls", "cxi0", name]);
         let mut said: Vec<String> = printed(&output).lines().map(str::to_owned).collect();
         // Only a served NIC has a sysfs, which describes it and is evidence of its release; how many
         // LE pools are free depends on that.

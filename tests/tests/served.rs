@@ -1,12 +1,11 @@
 //! Programs that are unaware of the mock, on a served node.
 
-mod node;
-
 use std::process::Command;
 use std::time::Instant;
 
 use cxi_ioctl::DriverRelease;
-use node::{CLIENT, DEVICE, Directory, Served, errors, printed, run, skip};
+use cxi_test_kit::{Directory, skip};
+use cxi_tests::node::{self, DEVICE, Served, client, errors, need_node, printed, run};
 
 #[test]
 fn a_c_program() {
@@ -20,10 +19,10 @@ fn a_c_program() {
             .args(link)
             .output();
         match compiled {
-            Err(error) => return skip(&format!("there is no C compiler cc: {error}")),
+            Err(error) => return skip(format_args!("there is no C compiler cc: {error}")),
             Ok(output) if !output.status.success() && link.is_some() => {
                 let why = errors(&output);
-                skip(&format!("cc does not link statically: {why}"));
+                skip(format_args!("cc does not link statically: {why}"));
                 continue;
             }
             Ok(output) => assert!(output.status.success(), "{output:?}"),
@@ -38,7 +37,7 @@ fn a_c_program() {
 
 #[test]
 fn a_python_program() {
-    need_node!(node::has("python3"));
+    need_node!(cxi_test_kit::has("python3"));
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/python/service.py");
     for release in ["shs-12.0", "shs-14.0.1", "main"] {
         let output = run(&["--release", release, "--", "python3", program, DEVICE]);
@@ -48,7 +47,7 @@ fn a_python_program() {
 
 #[test]
 fn a_program_that_opens_a_terminal() {
-    need_node!(node::has("script"));
+    need_node!(cxi_test_kit::has("script"));
     let typed = ["script", "--quiet", "--return", "--command", "test -t 0 && echo ok", "/dev/null"];
     assert_eq!(printed(&run(&[&["--"], &typed[..]].concat())), "ok");
 }
@@ -57,7 +56,7 @@ fn a_program_that_opens_a_terminal() {
 fn the_library_sleeps_on_wait_objects() {
     need_node!();
     let node = Served::start(&[]);
-    let output = node.enter(&[CLIENT, "wait", "cxi0", node::SERVER, "ctl", "wake"]);
+    let output = node.enter(&[client(), "wait", "cxi0", node::cxi_mock(), "ctl", "wake"]);
     assert_eq!(printed(&output), "ok");
 }
 
@@ -65,21 +64,21 @@ fn the_library_sleeps_on_wait_objects() {
 fn services_outlive_programs() {
     need_node!();
     let node = Served::start(&[]);
-    let svc_id = printed(&node.enter(&[CLIENT, "allocate", DEVICE, "55", "0"]));
-    assert_eq!(printed(&node.enter(&[CLIENT, "count", DEVICE])), "2");
+    let svc_id = printed(&node.enter(&[client(), "allocate", DEVICE, "55", "0"]));
+    assert_eq!(printed(&node.enter(&[client(), "count", DEVICE])), "2");
     // The LNI goes with its process, so that the service is idle at once.
-    printed(&node.enter(&[CLIENT, "lni", DEVICE, &svc_id]));
-    printed(&node.enter(&[CLIENT, "destroy", DEVICE, &svc_id]));
-    assert_eq!(printed(&node.enter(&[CLIENT, "count", DEVICE])), "1");
+    printed(&node.enter(&[client(), "lni", DEVICE, &svc_id]));
+    printed(&node.enter(&[client(), "destroy", DEVICE, &svc_id]));
+    assert_eq!(printed(&node.enter(&[client(), "count", DEVICE])), "1");
 }
 
 #[test]
 fn who_calls_counts() {
-    need_node!(node::root("run programs as other users"));
+    need_node!(cxi_test_kit::root("run programs as other users"));
     let node = Served::start(&[]);
-    let svc_id = printed(&node.enter(&[CLIENT, "allocate", DEVICE, "55", "1234"]));
+    let svc_id = printed(&node.enter(&[client(), "allocate", DEVICE, "55", "1234"]));
     let as_user = |uid: &str, command: &[&str]| {
-        let mut program = vec![CLIENT, "as", uid];
+        let mut program = vec![client(), "as", uid];
         program.extend(command);
         node.enter(&program)
     };
@@ -88,12 +87,12 @@ fn who_calls_counts() {
         String::from_utf8_lossy(&output.stderr).trim().to_owned()
     };
     // Only the member may use the service, not even root.
-    let lni = [CLIENT, "lni", DEVICE, &svc_id];
+    let lni = [client(), "lni", DEVICE, &svc_id];
     printed(&as_user("1234", &lni));
     assert!(error(&as_user("1235", &lni)).ends_with("EPERM"));
     assert!(error(&node.enter(&lni)).ends_with("EPERM"));
     // Changing services needs the capability, and being root without it does not help.
-    let destroy = [CLIENT, "destroy", DEVICE, &svc_id];
+    let destroy = [client(), "destroy", DEVICE, &svc_id];
     assert!(error(&as_user("1234", &destroy)).ends_with("EPERM"));
     printed(&node.enter(&destroy));
 }
@@ -104,7 +103,7 @@ fn lists_and_responses_of_a_slow_nic() {
     let node = Served::start(&["--fault", "delay=50ms"]);
     let time = |threads: &str, commands: &str| {
         let start = Instant::now();
-        let storm = [CLIENT, "storm", DEVICE, "0", threads, commands];
+        let storm = [client(), "storm", DEVICE, "0", threads, commands];
         assert_eq!(printed(&node.enter(&storm)), "ok");
         start.elapsed()
     };
@@ -120,7 +119,7 @@ fn commands_are_traced() {
     need_node!();
     let directory = Directory::new();
     let file = directory.join("trace");
-    printed(&run(&["--trace", &file, "--", CLIENT, "cycle", DEVICE]));
+    printed(&run(&["--trace", &file, "--", client(), "cycle", DEVICE]));
     let lines = node::json_lines(&file);
     let named = |command: &str, result: &str| {
         lines.iter().filter(|line| line["command"] == command && line["result"] == result).count()

@@ -3,12 +3,11 @@
 
 #![allow(clippy::print_stdout, reason = "says what each program did")]
 
-mod node;
-
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use node::{Run, Served, errors, skip};
+use cxi_test_kit::skip;
+use cxi_tests::node::{self, Run, Served, errors, need_node};
 
 /// Two NICs with the driver that the newest libcxi is for, the default service for all users, and
 /// the QoS profile that HPE's tests load.
@@ -70,7 +69,7 @@ const PAIR: &str = r#"
 /// The directory that a variable names, and a node.
 fn set_up(variable: &str) -> Option<(PathBuf, Served)> {
     let Some(directory) = std::env::var_os(variable).map(PathBuf::from) else {
-        skip(&format!("{variable} names no directory of programs"));
+        skip(format_args!("{variable} names no directory of programs"));
         return None;
     };
     node::windows().then(|| (directory, Served::start(&NODE)))

@@ -1,11 +1,10 @@
 //! The command `cxi` on the NICs of a served node.
 
-mod node;
-
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use node::{Directory, Run as _, Served, printed, run, skip};
+use cxi_test_kit::{Directory, skip};
+use cxi_tests::node::{self, Run as _, Served, need_node, printed, run};
 use serde_json::Value;
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
@@ -34,7 +33,7 @@ fn a_list_is_one_command_on_each_nic_that_is_asked_for() {
 /// From the device on: what the dynamic linker and the standard library do first is not ours.
 #[test]
 fn a_list_of_one_nic_opens_asks_closes_and_prints() {
-    need_node!(node::has("strace"));
+    need_node!(cxi_test_kit::has("strace"));
     let directory = Directory::new();
     let log = directory.join("calls");
     let node = ["--nics", "8", "--", "strace", "-f", "-o", &log];
@@ -59,7 +58,7 @@ fn a_list_of_one_nic_opens_asks_closes_and_prints() {
 /// even SIGKILL helps. Nothing asks: neither to find who has a NIC open, nor to end a job.
 #[test]
 fn a_file_system_that_is_dead_keeps_nobody_waiting() {
-    need_node!(node::root("see what others have open"));
+    need_node!(cxi_test_kit::root("see what others have open"));
     let dead = Served::start(&[]);
     let hold = "exec 3<>/dev/cxi0; echo ready; exec sleep 600";
     let mut holder = dead.command(&["sh", "-c", hold]).start();
@@ -83,7 +82,7 @@ fn a_file_system_that_is_dead_keeps_nobody_waiting() {
 /// stopped: the command says so and ends.
 #[test]
 fn a_path_on_a_dead_file_system_is_an_error() {
-    need_node!(node::root("see what others have open"));
+    need_node!(cxi_test_kit::root("see what others have open"));
     let dead = Served::start(&[]);
     // NICs, lock and records are somewhere else, unless a command is told otherwise.
     let script = r#"
@@ -187,7 +186,7 @@ fn virtual_functions_are_in_nobodys_way() {
 /// should; and until the node reboots, others start beside them.
 #[test]
 fn jobs_of_an_earlier_version_end_on_a_node_that_is_upgraded() {
-    need_node!(node::root("keep records of jobs"));
+    need_node!(cxi_test_kit::root("keep records of jobs"));
     let node = Served::start(&[]);
     let sh = |script: &str, record: &str| {
         let mut command = node.command(&["sh", "-euc", script]);

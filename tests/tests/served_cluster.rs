@@ -1,18 +1,17 @@
 //! Several nodes on one fabric, each in its own namespaces.
 
-mod node;
-
 use std::io::{BufRead as _, BufReader};
 use std::process::{self, Child, Output, Stdio};
 use std::thread::sleep;
 use std::time::Instant;
 use std::{fs, iter};
 
-use cxi_tests::traffic::EXCHANGING;
-use node::{
-    CLIENT, DEVICE, Directory, OPEN, Run, Served, eventually, kill, printed, refused, server,
+use cxi_test_kit::Directory;
+use cxi_tests::node::{
+    self, DEVICE, OPEN, Run, Served, client, eventually, kill, need_node, printed, refused, server,
     sorted, with_argument,
 };
+use cxi_tests::traffic::EXCHANGING;
 
 /// Runs a program on every node of a cluster that exists as long.
 fn run(options: &[&str], program: &[&str]) -> Output {
@@ -88,10 +87,11 @@ fn each_node_has_records_of_its_own() {
 #[test]
 fn a_node_that_dies_takes_its_programs_along_and_boots_empty() {
     need_node!();
+    let client = client();
     let cluster = Served::cluster(&["--nodes", "2", "--nics", "2"]);
     let word = format!("7{}", process::id());
     let script = format!(
-        "setsid sleep {word} & sleep {word} & {CLIENT} allocate {DEVICE} 55 0; echo ready; wait"
+        "setsid sleep {word} & sleep {word} & {client} allocate {DEVICE} 55 0; echo ready; wait"
     );
     let spawn = |node| {
         let mut child = cluster.command_on(node, &["sh", "-c", &script]).start();
@@ -114,7 +114,7 @@ fn a_node_that_dies_takes_its_programs_along_and_boots_empty() {
 
     cluster.order(&["--node", "n1", "reboot"]);
     assert_eq!((services("n1"), services("n2")), (Some(1), Some(2)));
-    let again = cluster.on("n1", &[CLIENT, "allocate", DEVICE, "55", "0"]);
+    let again = cluster.on("n1", &[client, "allocate", DEVICE, "55", "0"]);
     assert!(again.status.success(), "{again:?}");
     kill("TERM", living.id());
     living.wait().expect("it ends");
@@ -155,7 +155,7 @@ fn reboots_leak_nothing() {
 /// Other nodes remember the hardware addresses that they have seen.
 #[test]
 fn a_node_boots_with_the_hardware_address_that_it_had() {
-    need_node!(node::has("python3"));
+    need_node!(cxi_test_kit::has("python3"));
     let cluster = Served::cluster(&["--nodes", "2", "--network"]);
     let script = "import fcntl, socket\n\
         SIOCGIFHWADDR = 0x8927\n\
@@ -184,7 +184,7 @@ fn programs_run_on_chosen_nodes() {
     assert_eq!(sorted(&on(&[])), ["0 n1", "1 n3"]);
     assert!(!on(&["--on", "n9"]).status.success());
     // A query inside a node is about that node.
-    let inside = cluster.on("n3", &[node::SERVER, "ctl", "link", "down"]);
+    let inside = cluster.on("n3", &[node::cxi_mock(), "ctl", "link", "down"]);
     assert!(inside.status.success(), "{inside:?}");
     let up = |node: &str| cluster.state_of(&["--node", node])["nics"][0]["link_up"].clone();
     assert_eq!((up("n1"), up("n3")), (true.into(), false.into()));
@@ -218,7 +218,7 @@ fn orders_without_a_node_say_so() {
 /// Daemons of different nodes listen on the same port and reach each other by name.
 #[test]
 fn nodes_reach_each_other_by_name() {
-    need_node!(node::has("python3"));
+    need_node!(cxi_test_kit::has("python3"));
     let script = "import socket, time, os\n\
         listener = socket.socket()\n\
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n\
@@ -250,11 +250,11 @@ fn what_nodes_send_each_other_stops_at_a_partition() {
     let capture = directory.join("capture");
     let options = ["--nodes", "2", "--capture", &capture, OPEN[0], OPEN[1]];
     let mut cluster = Served::cluster(&options);
-    let nid = |node| printed(&cluster.on(node, &[CLIENT, "nid", "cxi0"]));
+    let nid = |node| printed(&cluster.on(node, &[client(), "nid", "cxi0"]));
     let [one, two] = ["n1", "n2"].map(nid);
     let talk = |rounds| {
         let end = |node, pid, peer: &str, peer_pid| {
-            let program = [CLIENT, "exchange", "cxi0", pid, peer, peer_pid, rounds];
+            let program = [client(), "exchange", "cxi0", pid, peer, peer_pid, rounds];
             let mut command = cluster.command_on(node, &program);
             command.stderr(Stdio::piped()).start()
         };
@@ -287,7 +287,7 @@ fn what_nodes_send_each_other_stops_at_a_partition() {
 #[test]
 fn nothing_stays_behind_wherever_it_is_killed() {
     need_node!();
-    let rounds: u32 = if node::full() { 100 } else { 6 };
+    let rounds: u32 = if cxi_test_kit::full() { 100 } else { 6 };
     let options = ["--nodes", "2", "--fabric-manager"];
     let started = Instant::now();
     printed(&run(&options, &["true"]));

@@ -2,18 +2,17 @@
 //!
 //! A part of the scenarios; all of them with `CXI_TEST_FULL=1`.
 
-mod node;
-
 use std::io::Write;
 use std::process::Stdio;
 use std::thread;
 
+use cxi_test_kit::Directory;
 use cxi_tests::archive::{self, File};
 use cxi_tests::device::Device;
 use cxi_tests::mock::InProcess;
+use cxi_tests::node::{Run, client, cxi_mock, need_node, server};
 use cxi_tests::on_node;
 use cxi_tests::scenario::{Scenario, Setup};
-use node::{CLIENT, Directory, Run, SERVER, server};
 use serde_json::Value;
 
 /// One scenario of this many is replayed.
@@ -57,7 +56,7 @@ fn replay(file: &File) {
         assert_eq!(output.status.code(), Some(125), "{}: {output:?}", file.path);
         return;
     }
-    node.args([CLIENT, "replay"]).env(on_node::SERVER, SERVER);
+    node.args([client(), "replay"]).env(on_node::SERVER, cxi_mock());
     let mut replay = node.stdin(Stdio::piped()).start();
     let mut input = replay.stdin.take().expect("a pipe");
     input.write_all(&file.json).expect("the program reads");
@@ -69,13 +68,13 @@ fn replay(file: &File) {
 
 #[test]
 fn scenarios_on_a_served_node() {
-    need_node!(node::root("be every user of a scenario"));
+    need_node!(cxi_test_kit::root("be every user of a scenario"));
     let mut files = archive::packed().expect("the project's copy can be read");
     files.retain(|file| {
         let text = String::from_utf8_lossy(&file.json).replace(' ', "");
         !NAMESPACES.iter().any(|name| text.contains(name))
     });
-    let part = if node::full() { 1 } else { PART };
+    let part = if cxi_test_kit::full() { 1 } else { PART };
     let files: Vec<_> = files.into_iter().skip(part / 2).step_by(part).collect();
     assert!(files.len() > 10, "there are scenarios");
     let workers = thread::available_parallelism().map_or(1, usize::from);

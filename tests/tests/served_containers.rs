@@ -1,8 +1,6 @@
 //! `cxi-cni` and `cxi cdi` on a served node: real network namespaces, and real container runtimes
 //! where they are installed.
 
-mod node;
-
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -10,7 +8,8 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use node::{Directory, Run, Served, printed, skip};
+use cxi_test_kit::{Directory, skip};
+use cxi_tests::node::{self, Run, Served, need_node, printed};
 use serde_json::{Value, json};
 
 /// The name by which a network configuration finds the plugin.
@@ -121,7 +120,7 @@ impl Drop for Site {
 
 #[test]
 fn only_the_pod_can_use_what_the_pod_got() {
-    need_node!(node::has("nsenter"));
+    need_node!(cxi_test_kit::has("nsenter"));
     let site = Site::start();
     assert_eq!(printed(&site.call("STATUS")), "");
     assert_eq!(printed(&site.call("ADD")), r#"{"cniVersion":"1.1.0"}"#);
@@ -172,7 +171,10 @@ fn what_a_container_had_goes_after_its_namespace_is_gone() {
 /// The reference runtime of CNI.
 #[test]
 fn cnitool_makes_checks_and_ends_an_attachment() {
-    need_node!(node::root("keep cnitool's results off the machine"), node::has("cnitool"));
+    need_node!(
+        cxi_test_kit::root("keep cnitool's results off the machine"),
+        cxi_test_kit::has("cnitool")
+    );
     let mut site = Site::start();
     let networks = site.directory.join("networks");
     fs::create_dir(&networks).expect("a directory");
@@ -257,9 +259,9 @@ const PODMAN: &str = r#"
 #[test]
 fn a_container_of_podman_has_the_nics_and_the_service_of_its_network() {
     need_node!(
-        node::root("make the network of a container"),
-        node::has("podman"),
-        node::has("crun")
+        cxi_test_kit::root("make the network of a container"),
+        cxi_test_kit::has("podman"),
+        cxi_test_kit::has("crun")
     );
     let plugins = "/usr/lib/cni";
     if !fs::exists(format!("{plugins}/ptp")).is_ok_and(|there| there) {

@@ -1,11 +1,10 @@
 //! The data path of a served node: what a process sends arrives, whichever other one is killed
 //! meanwhile, and no process reaches more than what is exposed.
 
-mod node;
-
+use cxi_test_kit::Directory;
 use cxi_tests::fuse_file;
+use cxi_tests::node::{self, OPEN, Run, Served, client, eventually, need_node, printed};
 use cxi_tests::traffic::EXCHANGING;
-use node::{CLIENT, Directory, OPEN, Run, Served, eventually, printed};
 
 /// A node with two NICs.
 fn node(doorbells: &str) -> Served {
@@ -21,8 +20,8 @@ fn a_put_leaves_one_process_and_arrives_in_another() {
         let nids = node.nids();
         for (device, to, from) in [("cxi0", 0, 0), ("cxi1", 1, 0)] {
             let there =
-                node.command(&[CLIENT, "exchange", device, "4", &nids[from], "3", "100"]).start();
-            let here = node.enter(&[CLIENT, "exchange", "cxi0", "3", &nids[to], "4", "100"]);
+                node.command(&[client(), "exchange", device, "4", &nids[from], "3", "100"]).start();
+            let here = node.enter(&[client(), "exchange", "cxi0", "3", &nids[to], "4", "100"]);
             assert_eq!(printed(&here), "ok", "{doorbells}");
             let there = there.wait_with_output().expect("the program ends");
             assert_eq!(printed(&there), "ok", "{doorbells}");
@@ -44,7 +43,7 @@ fn long_messages_arrive_among_signals() {
             kill -STOP $one; kill -CONT $one; kill -WINCH $other
         done
         wait $one && wait $other";
-    let told = printed(&node.enter(&["sh", "-c", script, CLIENT, &nid]));
+    let told = printed(&node.enter(&["sh", "-c", script, client(), &nid]));
     assert_eq!(told, "ok\nok");
     assert!(node.is_idle(), "{:?}", node.nics());
 }
@@ -65,7 +64,7 @@ fn end_one_of_two(node: &Served, nid: &str, exchange: &str, bytes: &str, end: En
         eval $6; wait $peer; wait $victim; echo $?";
     let directory = Directory::new();
     let place = directory.path().display().to_string();
-    let mut arguments = vec!["timeout", "120", "sh", "-c", script, CLIENT];
+    let mut arguments = vec!["timeout", "120", "sh", "-c", script, client()];
     arguments.extend([nid, exchange, bytes, &place, EXCHANGING, end.0]);
     let told = printed(&node.enter(&arguments));
     let (peer, status) = told.split_once('\n').expect("two lines");
@@ -87,7 +86,7 @@ fn a_process_that_is_killed_leaves_nothing() {
                 "-c",
                 "$0 exchange cxi0 5 $1 6 150 & $0 exchange cxi0 6 $1 5 150; wait",
             ])
-            .args([CLIENT, &nid])
+            .args([client(), &nid])
             .start();
         end_one_of_two(&node, &nid, "exchange", "512", KILL);
         let others = others.wait_with_output().expect("the program ends");
@@ -108,7 +107,7 @@ fn a_page_that_does_not_come_stops_no_other_process() {
         let node = node(doorbells);
         let [nid, _] = node.nids();
         let mut absent = node
-            .command(&[CLIENT, "absent", "cxi0", "7", &nid, "7"])
+            .command(&[client(), "absent", "cxi0", "7", &nid, "7"])
             .arg(directory.join("pages"))
             .start();
         eventually("the NIC reads the page", || !unanswered.lock().expect("no panic").is_empty());
@@ -118,7 +117,7 @@ fn a_page_that_does_not_come_stops_no_other_process() {
             assert_ne!(lines, "0", "{doorbells}");
             let pair = "timeout 60 $0 exchange cxi0 5 $1 6 150 &
                 timeout 60 $0 exchange cxi0 6 $1 5 150; wait";
-            let pair = node.enter(&["sh", "-c", pair, CLIENT, &nid]);
+            let pair = node.enter(&["sh", "-c", pair, client(), &nid]);
             assert_eq!(printed(&pair), "ok\nok", "{doorbells}");
         }
         // Whoever reads it gets an error, and may read again.
@@ -160,7 +159,7 @@ fn a_process_reaches_what_is_exposed_and_no_more() {
         exec 3>&-; wait $victim; cat $2/said";
     let directory = Directory::new();
     let place = directory.path().display().to_string();
-    let told = printed(&node.enter(&["sh", "-euc", script, CLIENT, &nid, &place]));
+    let told = printed(&node.enter(&["sh", "-euc", script, client(), &nid, &place]));
     assert_eq!(
         told,
         "OP_VIOLATION OP_VIOLATION OP_VIOLATION OP_VIOLATION NO_TRANSLATION NO_TRANSLATION \
@@ -181,7 +180,7 @@ fn no_store_is_lost_where_doorbells_open_and_close() {
     need_node!(node::windows());
     let node = node("trap");
     let script = "$0 ring cxi0 3 1500 & $0 ring cxi0 4 1500; wait";
-    let told = printed(&node.enter(&["sh", "-c", script, CLIENT]));
+    let told = printed(&node.enter(&["sh", "-c", script, client()]));
     assert_eq!(told, "ok\nok");
     assert!(node.is_idle(), "{:?}", node.nics());
 }

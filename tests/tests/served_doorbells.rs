@@ -3,15 +3,14 @@
 
 #![allow(missing_docs, reason = "a test has no users")]
 
-mod node;
-
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 use std::thread::sleep;
 use std::time::Duration;
 
-use node::{CLIENT, OPEN, Run as _, Served, eventually, printed, skip};
+use cxi_test_kit::skip;
+use cxi_tests::node::{OPEN, Run as _, Served, client, eventually, printed};
 
 fn node() -> Served {
     Served::start(&[&["--door", "socket", "--nics", "2"], &OPEN[..]].concat())
@@ -22,9 +21,9 @@ fn messages_pass_between_two_processes() {
     let node = node();
     let nids = node.nids();
     for (device, to, from) in [("cxi0", 0, 0), ("cxi1", 1, 0)] {
-        let mut there = node.command(&[CLIENT, "exchange", device, "4", &nids[from], "3", "300"]);
+        let mut there = node.command(&[client(), "exchange", device, "4", &nids[from], "3", "300"]);
         let there = there.start();
-        let here = node.enter(&[CLIENT, "exchange", "cxi0", "3", &nids[to], "4", "300"]);
+        let here = node.enter(&[client(), "exchange", "cxi0", "3", &nids[to], "4", "300"]);
         assert_eq!(printed(&here), "ok");
         assert_eq!(printed(&there.wait_with_output().expect("the program ends")), "ok");
     }
@@ -36,9 +35,9 @@ fn messages_pass_between_two_processes() {
 #[test]
 fn no_store_is_lost_where_doorbells_open_and_close() {
     let node = node();
-    let rounds = if node::full() { "60000" } else { "300" };
+    let rounds = if cxi_test_kit::full() { "60000" } else { "300" };
     let script = "$0 ring cxi0 3 $1 & $0 ring cxi0 4 $1 & $0 ring cxi1 3 $1; wait";
-    let told = printed(&node.enter(&["sh", "-c", script, CLIENT, rounds]));
+    let told = printed(&node.enter(&["sh", "-c", script, client(), rounds]));
     assert_eq!(told, "ok\nok\nok");
     eventually("nothing is left", || node.is_idle());
 }
@@ -62,7 +61,7 @@ fn waits(pid: u32) -> (u64, Vec<String>) {
 #[test]
 fn an_idle_node_does_not_wake() {
     let node = node();
-    let mut idle = node.command(&[CLIENT, "hold", "cxi0", "4"]);
+    let mut idle = node.command(&[client(), "hold", "cxi0", "4"]);
     let mut idle = idle.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a program");
     let mut said = String::new();
     let from = idle.stdout.as_mut().expect("a pipe");

@@ -1,11 +1,10 @@
 //! `cxi fabric check` on clusters of mock nodes, with the troubles that it is for.
 
-mod node;
-
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use node::{Directory, Run as _, Served, printed, server};
+use cxi_test_kit::Directory;
+use cxi_tests::node::{self, Run as _, Served, need_node, printed, server};
 use serde_json::Value;
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
@@ -104,7 +103,6 @@ fn blamed(result: &Value) -> (Vec<&str>, &str) {
 
 #[test]
 fn all_is_well_on_two_nodes_with_two_nics() {
-    let _limit = node::limit(node::LIMIT);
     for door in node::doors() {
         let cluster = cluster(2, 2, door);
         let result = checked(&cluster, 2, ("", &[]));
@@ -227,7 +225,6 @@ fn a_node_that_is_away_for_a_moment_is_asked_again() {
 /// File systems of a network show a file to each node at another time.
 #[test]
 fn a_node_that_learns_late_that_all_begin_together_is_waited_for() {
-    let _limit = node::limit(node::LIMIT);
     for door in node::doors() {
         let cluster = cluster(2, 1, door);
         let [of_first, of_second] = [Directory::new(), Directory::new()];

@@ -1,7 +1,5 @@
 //! The fabric manager of a cluster, and the jobs that use it.
 
-mod node;
-
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -10,8 +8,9 @@ use cxi_fabric_manager::model::TreeRequest;
 use cxi_site::StepId;
 use cxi_site::collectives::{Certificate, CollectivesEnv};
 use cxi_site::fabric::{Http, HttpRequest, HttpTransport as _, Patience, end_inherited_step};
-use node::{
-    CLIENT, Directory, OPEN, Run, Served, errors, eventually, kill, printed, server, sorted,
+use cxi_test_kit::Directory;
+use cxi_tests::node::{
+    self, OPEN, Run, Served, client, errors, eventually, kill, need_node, printed, server, sorted,
 };
 use serde_json::{Value, json};
 
@@ -126,7 +125,7 @@ fn a_tree_adds_up_what_nodes_send() {
     let options = ["--nodes", "4", "--fabric-manager", OPEN[0], OPEN[1]];
     let cluster = Served::cluster(&options);
     let nodes = ["n1", "n2", "n3", "n4"];
-    let addresses = nodes.map(|node| printed(&cluster.on(node, &[CLIENT, "nid", "cxi0"])));
+    let addresses = nodes.map(|node| printed(&cluster.on(node, &[client(), "nid", "cxi0"])));
     // What libfabric does with the environment of `cluster run`.
     let reserve = [CXI, "collectives", "reserve", "7", "--limit", "1", "--json"];
     let reserved: Value =
@@ -147,7 +146,7 @@ fn a_tree_adds_up_what_nodes_send() {
     // The root comes last.
     let start = |rank: usize| {
         let place = [&id, &rank.to_string(), "4", "50"];
-        let program = [&[CLIENT, "allreduce", "cxi0"], &place[..]].concat();
+        let program = [&[client(), "allreduce", "cxi0"], &place[..]].concat();
         let mut command = cluster.command_on(nodes[rank], &program);
         let mut process = command.start();
         let mut output = BufReader::new(process.stdout.take().unwrap());

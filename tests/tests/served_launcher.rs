@@ -1,18 +1,17 @@
 //! The launcher: exit status, signals, and nothing left behind.
 
-mod node;
-
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::Signal;
-
-use node::{
-    CLIENT, DEVICE, Run, Served, children, errors, eventually, kill, printed, refused, run, server,
+use cxi_test_kit::Random;
+use cxi_tests::node::{
+    self, DEVICE, Run, Served, children, client, errors, eventually, kill, need_node, printed,
+    refused, run, server,
 };
+use nix::sys::signal::Signal;
 
 #[test]
 fn the_exit_status_is_passed_on() {
@@ -61,7 +60,7 @@ fn records_of_a_node_do_not_reach_the_machine() {
 #[test]
 fn a_served_node_says_how_to_enter_it() {
     need_node!();
-    let directory = node::Directory::new();
+    let directory = cxi_test_kit::Directory::new();
     let dir = directory.join("node");
     for (command, on) in [("serve", ""), ("cluster", " --node n1")] {
         let mut served = server([command, "--dir", &dir]);
@@ -81,7 +80,7 @@ fn signals_are_forwarded() {
     for signal in ["TERM", "INT", "HUP", "USR1", "USR2"] {
         // A shell cannot trap what was ignored when it started, as nohup(1) does with HUP.
         if is_ignored(signal) {
-            node::skip(&format!("{signal} is ignored here"));
+            cxi_test_kit::skip(format_args!("{signal} is ignored here"));
             continue;
         }
         let script = format!("trap 'exit 42' {signal}; echo ready; while :; do sleep 0.05; done");
@@ -171,24 +170,23 @@ fn background_processes_end_with_the_program() {
 fn killed_programs_leave_no_lni() {
     need_node!();
     let node = Served::start(&[]);
-    let svc_id = printed(&node.enter(&[CLIENT, "allocate", DEVICE, "55", "0"]));
+    let svc_id = printed(&node.enter(&[client(), "allocate", DEVICE, "55", "0"]));
     let before = node.state();
-    let times = if node::full() { 100 } else { 20 };
-    let mut random = 0x2545_f491_u32;
+    let times = if cxi_test_kit::full() { 100 } else { 20 };
+    let mut random = Random::new(1);
     for _ in 0..times {
-        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let mut launcher =
-            node.command(&[CLIENT, "churn", DEVICE, &svc_id]).spawn().expect("the server runs");
-        std::thread::sleep(Duration::from_micros(u64::from(random >> 16)));
+            node.command(&[client(), "churn", DEVICE, &svc_id]).spawn().expect("the server runs");
+        std::thread::sleep(Duration::from_micros(random.below(1 << 16)));
         // In turn the program, one of its guards, and its launcher.
         let watching = watching(launcher.id());
-        let victim = watching[(random >> 8) as usize % watching.len()];
+        let victim = watching[random.below(watching.len())];
         kill("KILL", victim);
         launcher.wait().expect("the launcher ends");
     }
     eventually("a program is left", || node::with_argument("churn").is_empty());
     eventually("the accounting is as before", || node.state() == before);
-    printed(&node.enter(&[CLIENT, "destroy", DEVICE, &svc_id]));
+    printed(&node.enter(&[client(), "destroy", DEVICE, &svc_id]));
 }
 
 #[test]
@@ -196,11 +194,11 @@ fn a_storm_of_commands() {
     need_node!();
     let node = Served::start(&[]);
     let before = node.state();
-    let commands = if node::full() { "10000" } else { "400" };
+    let commands = if cxi_test_kit::full() { "10000" } else { "400" };
     let programs: Vec<_> = (0..8)
         .map(|number: u32| {
             let number = number.to_string();
-            node.command(&[CLIENT, "storm", DEVICE, &number, "4", commands])
+            node.command(&[client(), "storm", DEVICE, &number, "4", commands])
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()

@@ -1,25 +1,23 @@
 //! `cxi-mock mpi`: a cluster on which a launcher starts processes as on one with a scheduler.
 
-mod node;
-
 use std::env;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
-use node::{
-    CLIENT, DEVICE, Directory, OPEN, Run, Served, errors, eventually, kill, printed, refused,
-    server, skip, with_argument,
+use cxi_test_kit::{Directory, skip};
+use cxi_tests::node::{
+    self, DEVICE, OPEN, Run, Served, client, errors, eventually, kill, need_node, printed, refused,
+    server, with_argument,
 };
 
 /// Runs a shell script as the launcher.
 fn mpi(options: &[&str], script: &str) -> Output {
-    server(["mpi"]).args(options).args(["--", "sh", "-euc", script]).env("CLIENT", CLIENT).run()
+    server(["mpi"]).args(options).args(["--", "sh", "-euc", script]).env("CLIENT", client()).run()
 }
 
 #[test]
 fn a_launcher_finds_a_job_on_every_node() {
-    let _limit = node::limit(node::LIMIT);
     let script = "hostname; echo $SLINGSHOT_VNIS $SLINGSHOT_DEVICES $SLINGSHOT_SVC_IDS; \
                   for node in $(cat $HYDRA_HOST_FILE); do ssh $node 'cxi-mock ctl state'; done | \
                   grep -c '\"svc_count\": 2'; echo $CXI_MOCK_DIR; exit 3";
@@ -124,14 +122,14 @@ fn a_job_without_windows_is_refused() {
     need_node!(node::copies());
     let job = |door: &[&str]| {
         let mut command = std::process::Command::new("unshare");
-        command.args(["--user", "--map-root-user", node::SERVER, "mpi"]);
+        command.args(["--user", "--map-root-user", node::cxi_mock(), "mpi"]);
         command.args(door).args(["--", "echo", "started"]).env_remove("CXI_NODE");
         let directory = Directory::new();
         command.env("TMPDIR", directory.path()).env_remove("XDG_RUNTIME_DIR").run()
     };
     let refused = job(&["--door", "fuse"]);
     if errors(&refused).starts_with("unshare: ") {
-        return skip(&errors(&refused));
+        return skip(errors(&refused));
     }
     assert_eq!(refused.status.code(), Some(77), "{refused:?}");
     assert!(refused.stdout.is_empty(), "{refused:?}");
@@ -204,7 +202,6 @@ fn a_job_has_what_hardware_collectives_need() {
 
 #[test]
 fn it_ends_with_what_has_moved() {
-    let _limit = node::limit(node::LIMIT);
     let script = "nid() { ssh $1 $CLIENT nid cxi1; }; one=$(nid n1); two=$(nid n2); \
                   ssh n2 $CLIENT exchange cxi1 4 $one 3 50 & $CLIENT exchange cxi1 3 $two 4 50; wait; \
                   cxi-mock ctl --node n2 kill";
@@ -308,7 +305,7 @@ fn what_ssh_started_ends_with_it() {
 /// Without privileges, programs started by `ssh` have none either.
 #[test]
 fn ssh_gives_nobody_a_capability() {
-    need_node!(!node::is_root() || skip_as_root());
+    need_node!(!cxi_test_kit::is_root() || skip_as_root());
     let script = "ssh n2 'id -u; grep CapEff /proc/self/status'; grep CapEff /proc/self/status";
     let output = printed(&mpi(&["--as-user"], script));
     let lines: Vec<_> = output.lines().collect();
@@ -339,7 +336,8 @@ fn lines_have_labels_on_request() {
 /// As long as a library says which release it is written for, the driver is of that one.
 #[test]
 fn the_driver_is_of_the_release_that_programs_are_written_for() {
-    need_node!(node::has("python3"));
+    need_node!(cxi_test_kit::has("python3"));
+    let client = client();
     // LNI_ALLOC of both kinds, for the service after the default one.
     let lnis = r"
 import ctypes, os, struct, sys
@@ -352,7 +350,7 @@ def alloc(file, command):
 ";
     let on = |command: &[&str], options: &[&str], then: &str| {
         let program = format!("{lnis}{then}");
-        let allocate = format!("{CLIENT} allocate /dev/cxi0 55 0 > /dev/null; exec \"$@\"");
+        let allocate = format!("{client} allocate /dev/cxi0 55 0 > /dev/null; exec \"$@\"");
         let mut run = server(command);
         run.args(options);
         // What `cluster` is about comes before what is to be done there.
@@ -378,7 +376,7 @@ def alloc(file, command):
         assert_eq!(mismatch.count(), 1, "{command:?}: {said}");
     }
     let served = Served::start(&[]);
-    served.enter(&[CLIENT, "allocate", DEVICE, "55", "0"]);
+    served.enter(&[client, "allocate", DEVICE, "55", "0"]);
     let program = format!("{lnis}{long}");
     assert_eq!(printed(&served.enter(&["python3", "-c", &program])), "ok");
 

@@ -1,12 +1,10 @@
 //! Devices of a node with its own network namespace, as users of netlink see them.
 
-mod node;
-
-use node::{Served, printed, script};
+use cxi_tests::node::{Served, need_node, printed, script};
 
 #[test]
 fn devices_have_the_address_and_the_size_that_sysfs_says() {
-    need_node!(node::has("ip"));
+    need_node!(cxi_test_kit::has("ip"));
     let text = script(
         &["--network", "--nics", "2"],
         "ls /sys/class/net; \
@@ -20,7 +18,7 @@ fn devices_have_the_address_and_the_size_that_sysfs_says() {
 
 #[test]
 fn the_link_and_the_device_come_and_go_with_the_nic() {
-    need_node!(node::has("ip"));
+    need_node!(cxi_test_kit::has("ip"));
     let node = Served::start(&["--network"]);
     let show = || node.enter(&["ip", "-o", "link", "show", "dev", "hsn0"]);
     assert!(printed(&show()).contains(",LOWER_UP>"));

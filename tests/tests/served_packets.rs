@@ -1,12 +1,11 @@
 //! Observation of a served node's data path: packets as they end, a capture, events in the trace,
 //! and the lists of PtlTEs.
 
-mod node;
-
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use node::{CLIENT, Directory, OPEN, SERVER, printed, run, script};
+use cxi_test_kit::Directory;
+use cxi_tests::node::{self, OPEN, client, cxi_mock, need_node, printed, run, script};
 use serde_json::{Value, json};
 
 /// Operation, length, list and result of each packet, by their last field.
@@ -37,7 +36,7 @@ fn a_capture_has_every_operation_and_the_trace_every_event() {
     let directory = Directory::new();
     let (capture, trace) = (directory.join("capture"), directory.join("trace"));
     let options = ["--capture", &capture, "--trace", &trace, OPEN[0], OPEN[1]];
-    let program = ["--", CLIENT, "packets", "cxi0"];
+    let program = ["--", client(), "packets", "cxi0"];
     printed(&run(&[&options[..], &program].concat()));
     let packets = node::json_lines(&capture);
     assert_eq!(ends(&packets), expected(), "{packets:#?}");
@@ -47,7 +46,7 @@ fn a_capture_has_every_operation_and_the_trace_every_event() {
     assert_ne!(first["from"]["pid"], first["to"]["pid"]);
     let processes = ["from", "to"].map(|end| first[end]["process"].as_str().expect("known"));
     assert_eq!(processes[0], processes[1], "one process has both PIDs");
-    assert!(CLIENT.contains(processes[0].split(' ').next().expect("its name")), "{processes:?}");
+    assert!(client().contains(processes[0].split(' ').next().expect("its name")), "{processes:?}");
     let took = first["microseconds"].as_f64().expect("known");
     assert!(took > 0.0 && took < 1e7, "{took}");
     assert_eq!(packets[2]["to"]["portal_index"], 7);
@@ -73,7 +72,7 @@ fn a_capture_as_a_timeline_has_bars_on_named_tracks_and_arrows() {
     need_node!(node::windows());
     let directory = Directory::new();
     let capture = directory.join("capture.json");
-    let program = ["--", CLIENT, "packets", "cxi0"];
+    let program = ["--", client(), "packets", "cxi0"];
     printed(&run(&[&["--capture", &capture, OPEN[0], OPEN[1]], &program[..]].concat()));
     let text = std::fs::read_to_string(&capture).expect("text");
     let events: Vec<Value> = serde_json::from_str(&text).expect("a list");
@@ -130,7 +129,7 @@ fn a_capture_as_a_timeline_has_bars_on_named_tracks_and_arrows() {
         assert_eq!((&to["bp"], &from["cat"]), (&json!("e"), &to["cat"]));
     }
     // The guide's picture.
-    if node::has("jq") {
+    if cxi_test_kit::has("jq") {
         let draw = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/mpi/timeline.jq");
         let mut jq = Command::new("jq");
         jq.args(["-r", "--argjson", "last", "40", "-f", draw, &capture]);
@@ -148,7 +147,7 @@ fn a_capture_as_pcapng_has_a_packet_for_every_operation() {
     let directory = Directory::new();
     let capture = directory.join("capture.pcapng");
     let options = ["--capture", &capture, OPEN[0], OPEN[1]];
-    let program = ["--", CLIENT, "packets", "cxi0"];
+    let program = ["--", client(), "packets", "cxi0"];
     printed(&run(&[&options[..], &program].concat()));
     let file = std::fs::read(&capture).expect("a file");
     let mut blocks = Vec::new();
@@ -195,7 +194,7 @@ fn the_state_shows_the_lists_of_portals() {
     need_node!(node::windows());
     let directory = Directory::new();
     let dir = directory.join("node");
-    let client = [CLIENT, "packets", "cxi0", SERVER, "ctl", "state"];
+    let client = [client(), "packets", "cxi0", cxi_mock(), "ctl", "state"];
     let answer = printed(&run(&[&OPEN[..], &["--dir", &dir, "--"], &client].concat()));
     let state: Value = serde_json::from_str(&answer).expect("the state is JSON");
     let portals = state["nics"][0]["portals"].as_array().expect("a list");

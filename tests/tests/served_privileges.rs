@@ -1,10 +1,9 @@
 //! Privileges for serving a node, and the reports where something is missing.
 
-mod node;
-
 use std::process::{Command, Output};
 
-use node::{CLIENT, DEVICE, SERVER, errors, printed, run, skip};
+use cxi_test_kit::skip;
+use cxi_tests::node::{DEVICE, client, cxi_mock, errors, need_node, printed, run};
 
 /// Report of the client; nodes that share standard error may put their lines into each other's.
 const REFUSED: &str = "allocate: SVC_ALLOC: EPERM";
@@ -19,14 +18,14 @@ fn as_user(mode: &str, script: &str) -> Option<Output> {
          cd / && exec /mnt/client as 54321 sh -euc \"$3\""
     );
     let output = Command::new("unshare")
-        .args(["-m", "sh", "-c", &prepare, "sh", SERVER, CLIENT, script])
+        .args(["-m", "sh", "-c", &prepare, "sh", cxi_mock(), client(), script])
         .env_remove("CXI_MOCK_DIR")
         .envs(profile())
         .output();
     match output {
         Ok(output) => Some(output),
         Err(error) => {
-            skip(&format!("there is no unshare(1): {error}"));
+            skip(format_args!("there is no unshare(1): {error}"));
             None
         }
     }
@@ -43,7 +42,7 @@ fn profile() -> Option<(&'static str, String)> {
 
 #[test]
 fn an_ordinary_user_is_root_inside() {
-    need_node!(node::root(BECOME));
+    need_node!(cxi_test_kit::root(BECOME));
     let script = format!(
         "/mnt/server run --door fuse --nics 2 --network -- sh -euc 'id -u; grep -c hsn /proc/net/dev; ls /dev/cxi*; /mnt/client cycle {DEVICE}; \
          /mnt/client windows {DEVICE}; \
@@ -51,7 +50,7 @@ fn an_ordinary_user_is_root_inside() {
     );
     let Some(output) = as_user("666", &script) else { return };
     if output.status.code() == Some(77) {
-        return skip(&errors(&output));
+        return skip(errors(&output));
     }
     let text = printed(&output);
     assert_eq!(text, "0\n2\n/dev/cxi0\n/dev/cxi1\nok\nENODEV\n0x1590");
@@ -61,7 +60,7 @@ fn an_ordinary_user_is_root_inside() {
 
 #[test]
 fn an_ordinary_user_has_a_cluster() {
-    need_node!(node::root(BECOME));
+    need_node!(cxi_test_kit::root(BECOME));
     let script = format!(
         "/mnt/server cluster --nodes 2 --network run -- \
          sh -euc 'echo $(hostname) $(id -u) $(grep -c eth0 /proc/net/dev); \
@@ -70,7 +69,7 @@ fn an_ordinary_user_has_a_cluster() {
     let Some(output) = as_user("666", &script) else { return };
     let text = String::from_utf8_lossy(&output.stdout);
     if text.is_empty() {
-        return skip(&errors(&output));
+        return skip(errors(&output));
     }
     assert_eq!(text, "n1 0 1\nn2 0 1\nok\nok\n", "{output:?}");
     let script = format!(
@@ -85,7 +84,7 @@ fn an_ordinary_user_has_a_cluster() {
 
 #[test]
 fn an_ordinary_user_may_stay_one() {
-    need_node!(node::root(BECOME));
+    need_node!(cxi_test_kit::root(BECOME));
     let script = format!(
         "/mnt/server run --door fuse --as-user -- sh -uc 'id -u; /mnt/client count {DEVICE}; \
          /mnt/client allocate {DEVICE} 55 54321' || true; \
@@ -94,7 +93,7 @@ fn an_ordinary_user_may_stay_one() {
     let Some(output) = as_user("666", &script) else { return };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if text.is_empty() {
-        return skip(&errors(&output));
+        return skip(errors(&output));
     }
     assert_eq!(text, "54321\n1\n", "{output:?}");
     assert_eq!(errors(&output).matches(REFUSED).count(), 2, "{output:?}");
@@ -102,7 +101,7 @@ fn an_ordinary_user_may_stay_one() {
 
 #[test]
 fn missing_fuse_is_said() {
-    need_node!(node::root("take FUSE away"));
+    need_node!(cxi_test_kit::root("take FUSE away"));
     let Some(output) = as_user("600", "/mnt/server run --door fuse -- true") else { return };
     assert_eq!(output.status.code(), Some(77), "{output:?}");
     let text = errors(&output);
@@ -113,8 +112,8 @@ fn missing_fuse_is_said() {
 fn capabilities_count_where_the_node_says() {
     need_node!();
     // As root in the initial namespace the strict rule changes nothing.
-    if node::is_root() {
-        let output = run(&["--strict-admin", "--", CLIENT, "cycle", DEVICE]);
+    if cxi_test_kit::is_root() {
+        let output = run(&["--strict-admin", "--", client(), "cycle", DEVICE]);
         assert_eq!(printed(&output), "ok");
     } else {
         skip("the strict rule refuses everything to an ordinary user");

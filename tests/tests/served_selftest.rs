@@ -1,9 +1,8 @@
 //! `cxi selftest` on a served node, which it takes for a real one.
 
-mod node;
-
 use cxi_ioctl::DriverRelease;
-use node::{Directory, printed, run};
+use cxi_test_kit::Directory;
+use cxi_tests::node::{self, need_node, printed, run};
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 

@@ -3,8 +3,6 @@
 #![allow(missing_docs, reason = "a test has no users")]
 #![allow(unsafe_code, reason = "a child process that executes no program is unsafe to make")]
 
-mod node;
-
 use std::fs;
 use std::io::{Read as _, Write as _, pipe};
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use cxi::{Device, DeviceId, Errno, Host, ServiceId};
 use cxi_ioctl::socket::NodeSocket;
-use node::{Directory, SERVER, Served, errors, printed, root, server, skip};
+use cxi_test_kit::{Directory, root, skip};
+use cxi_tests::node::{self, Served, cxi_mock, errors, need_node, printed, server};
 use serde_json::Value;
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
@@ -24,7 +23,11 @@ const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 /// Runs a shell script on a node behind a socket.
 fn on_node(options: &[&str], script: &str) -> Output {
     let mut command = server(["run", "--door", "socket"]);
-    command.args(options).args(["--", "sh", "-euc", script]).env("CXI", CXI).env("SERVER", SERVER);
+    command
+        .args(options)
+        .args(["--", "sh", "-euc", script])
+        .env("CXI", CXI)
+        .env("SERVER", cxi_mock());
     command.output().expect("the server runs")
 }
 
@@ -213,7 +216,7 @@ fn a_program_enters_and_an_unplugged_nic_is_gone() {
 
 #[test]
 fn without_privileges_nothing_is_changed() {
-    if node::is_root() {
+    if cxi_test_kit::is_root() {
         return skip("root has privileges");
     }
     for option in ["--as-user", "--strict-admin"] {
@@ -235,8 +238,8 @@ fn another_users_node_is_refused() {
     fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("a mode");
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
     let (server, client) = (place.join("server"), place.join("client"));
-    fs::copy(SERVER, &server).expect("a copy");
-    fs::copy(node::CLIENT, &client).expect("a copy");
+    fs::copy(cxi_mock(), &server).expect("a copy");
+    fs::copy(node::client(), &client).expect("a copy");
     let script = format!(
         "{client} as 54321 {server} run --door socket -- sh -c 'echo $CXI_NODE >{place}/path; \
          chmod 777 $CXI_NODE; sleep 3' & \
@@ -299,7 +302,7 @@ fn copies_of_sysfs_follow_what_programs_do() {
     assert_eq!(printed(&node.enter(&["sh", "-c", sent])), "0");
     let nids = node.nids();
     let exchange = |device, pid, nid: &str, peer| {
-        let mut command = node.command(&[node::CLIENT, "exchange", device, pid, nid, peer, "5"]);
+        let mut command = node.command(&[node::client(), "exchange", device, pid, nid, peer, "5"]);
         command.stdout(std::process::Stdio::null()).spawn().expect("a client runs")
     };
     let mut both = [exchange("cxi0", "3", &nids[1], "4"), exchange("cxi1", "4", &nids[0], "3")];
@@ -318,14 +321,14 @@ fn a_message_says_what_forbids_files_in_sys() {
         let script = "echo 0 > /proc/sys/user/max_user_namespaces; \
                       exec setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin \"$@\"";
         let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "sh", "-euc", script, "sh", SERVER]);
+        command.args(["--user", "--map-root-user", "sh", "-euc", script, "sh", cxi_mock()]);
         command.args(arguments).args(["--", CXI, "devices"]).env_remove("CXI_NODE");
         command.env("TMPDIR", directory.path()).env_remove("XDG_RUNTIME_DIR");
         command.output().expect("unshare runs")
     };
     let output = within(&["run", "--door", "socket"]);
     if errors(&output).contains("unshare: ") {
-        return skip(&errors(&output));
+        return skip(errors(&output));
     }
     let what = "An ordinary user needs user namespaces, and they are forbidden here\n  \
                 sysctl user.max_user_namespaces=10000, or run as root.\n";
@@ -360,7 +363,7 @@ fn a_node_with_files_answers_at_its_socket_too() {
     let socket = Path::new(&node.dir()).join("node.sock");
     let nids = node.nids();
     let exchange = |arguments: [&str; 4]| {
-        let mut command = node.command(&[&[node::CLIENT, "exchange"][..], &arguments].concat());
+        let mut command = node.command(&[&[node::client(), "exchange"][..], &arguments].concat());
         command.arg("50").stdout(std::process::Stdio::null());
         command
     };
@@ -402,9 +405,9 @@ fn windows_of_files_come_from_the_socket() {
         head -c 8 /dev/cxi0 2> /dev/null | wc -c";
     let mut command = Command::new("unshare");
     // There the kernel passes no windows through, for root either.
-    command.args(["--user", "--map-root-user", SERVER, "run", "--door", "fuse", "--nics", "2"]);
+    command.args(["--user", "--map-root-user", cxi_mock(), "run", "--door", "fuse", "--nics", "2"]);
     command.args(["--set", "disable_default_svc=0", "--", "sh", "-euc", script]);
-    command.env("CLIENT", node::CLIENT).env_remove("CXI_MOCK_DIR").env_remove("CXI_NODE");
+    command.env("CLIENT", node::client()).env_remove("CXI_MOCK_DIR").env_remove("CXI_NODE");
     let output = command.output().expect("unshare runs");
     let said = errors(&output);
     if said.contains("unshare: ") || output.status.code() == Some(77) {

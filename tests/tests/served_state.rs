@@ -1,18 +1,19 @@
 //! Services that are kept in a file.
 
-mod node;
-
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::process::Command;
 
-use node::{
-    CLIENT, DEVICE, Directory, Run, SERVER, Served, errors, printed, refused, run, server, sorted,
+use cxi_test_kit::Directory;
+use cxi_tests::node::{
+    self, DEVICE, Run, Served, client, cxi_mock, errors, need_node, printed, refused, run, server,
+    sorted,
 };
 
 #[test]
 fn state_lives_on_in_a_file() {
     need_node!();
+    let client = client();
     let directory = Directory::new();
     let file = directory.join("state.json");
     let node = |options: &[&str], command: &str| {
@@ -21,12 +22,12 @@ fn state_lives_on_in_a_file() {
         arguments.extend(["--", "sh", "-euc", command]);
         run(&arguments)
     };
-    let allocate = format!("{CLIENT} allocate {DEVICE} 77 0");
-    let count = format!("{CLIENT} count {DEVICE}");
+    let allocate = format!("{client} allocate {DEVICE} 77 0");
+    let count = format!("{client} count {DEVICE}");
     let svc_id = printed(&node(&["--nics", "2"], &allocate));
     assert_eq!(printed(&node(&[], &count)), "2");
     assert_eq!(printed(&node(&["--nics", "2"], &count)), "2");
-    printed(&node(&[], &format!("{CLIENT} destroy {DEVICE} {svc_id}")));
+    printed(&node(&[], &format!("{client} destroy {DEVICE} {svc_id}")));
     assert_eq!(printed(&node(&[], &count)), "1");
 
     refused(&node(&["--nics", "3"], &count), "another configuration");
@@ -41,12 +42,13 @@ fn state_lives_on_in_a_file() {
 #[test]
 fn a_site_has_services_of_its_own() {
     need_node!();
+    let client = client();
     let directory = Directory::new();
     let file = directory.join("site.yaml");
     let site = "is_system_svc: true\nmembers: [{type: uid, id: 0}]\nvnis: [4000]\n---\n\
                 restricted_vnis: 1\nvnis:\n  vni: 4001\n  vni: 4002\n";
     fs::write(&file, site).expect("the file can be written");
-    let script = format!("{CLIENT} count /dev/cxi1; {CLIENT} allocate {DEVICE} 77 0");
+    let script = format!("{client} count /dev/cxi1; {client} allocate {DEVICE} 77 0");
     let script = ["--nics", "2", "--preset", &file, "--", "sh", "-euc", &script];
     assert_eq!(printed(&run(&script)), "3\n4");
 
@@ -67,13 +69,13 @@ fn a_state_file_has_one_node_and_survives_its_kill() {
     let file = directory.join("state.json");
     for round in 0..5 {
         let mut node = Served::start(&["--state", &file]);
-        let count = printed(&node.enter(&[CLIENT, "count", DEVICE]));
+        let count = printed(&node.enter(&[client(), "count", DEVICE]));
         assert_eq!(count, (round + 1).to_string(), "what was answered is kept");
         let second = server(["serve", "--dir", &elsewhere.join("second"), "--state", &file]);
         let output = { second }.run();
         refused(&output, "another node keeps its state in");
         let vni = (100 + round).to_string();
-        printed(&node.enter(&[CLIENT, "allocate", DEVICE, &vni, "0"]));
+        printed(&node.enter(&[client(), "allocate", DEVICE, &vni, "0"]));
         node.end("KILL");
     }
     let mut left: Vec<_> = fs::read_dir(directory.path())
@@ -97,8 +99,8 @@ fn what_is_no_state_file_is_neither_waited_for_nor_followed() {
     let serve = |file: &str| {
         // The server takes other signals as orders.
         Command::new("timeout")
-            .args(["-s", "KILL", "60", SERVER, "run", "--state", file, "--"])
-            .args([CLIENT, "allocate", DEVICE, "77", "0"])
+            .args(["-s", "KILL", "60", cxi_mock(), "run", "--state", file, "--"])
+            .args([client(), "allocate", DEVICE, "77", "0"])
             .run()
     };
     let zero = directory.join("zero");
@@ -124,13 +126,13 @@ fn what_is_read_has_an_end() {
 
 #[test]
 fn a_state_file_stays_its_owners() {
-    need_node!(node::root("write the files of others"));
+    need_node!(cxi_test_kit::root("write the files of others"));
     let directory = Directory::new();
     let file = directory.join("state.json");
-    let allocate = ["--state", &file, "--", CLIENT, "allocate", DEVICE, "77", "0"];
+    let allocate = ["--state", &file, "--", client(), "allocate", DEVICE, "77", "0"];
     printed(&run(&allocate));
     chown(&file, Some(1234), Some(1235)).expect("root gives files away");
-    let allocate = ["--state", &file, "--", CLIENT, "allocate", DEVICE, "78", "0"];
+    let allocate = ["--state", &file, "--", client(), "allocate", DEVICE, "78", "0"];
     printed(&run(&allocate));
     let metadata = fs::metadata(&file).expect("the file is there");
     assert_eq!((metadata.uid(), metadata.gid()), (1234, 1235));
@@ -144,33 +146,35 @@ fn what_cannot_be_written_is_refused() {
     let (here, away) = (directory.join("here"), directory.join("away"));
     fs::create_dir(&here).expect("a directory");
     let mut node = Served::start(&["--state", &format!("{here}/state.json")]);
-    let allocate = |vni| node.enter(&[CLIENT, "allocate", DEVICE, vni, "0"]);
+    let allocate = |vni| node.enter(&[client(), "allocate", DEVICE, vni, "0"]);
     let first = printed(&allocate("77"));
     fs::rename(&here, &away).expect("it can be moved");
     let output = allocate("78");
     let text = errors(&output);
     assert!(!output.status.success() && text.contains("EIO"), "{text}");
-    assert_eq!(printed(&node.enter(&[CLIENT, "count", DEVICE])), "2");
+    assert_eq!(printed(&node.enter(&[client(), "count", DEVICE])), "2");
     fs::rename(&away, &here).expect("it can be moved back");
     let second = printed(&allocate("78"));
     assert_ne!(first, second);
     node.end("KILL");
     let node = Served::start(&["--state", &format!("{here}/state.json")]);
-    assert_eq!(printed(&node.enter(&[CLIENT, "count", DEVICE])), "3");
+    assert_eq!(printed(&node.enter(&[client(), "count", DEVICE])), "3");
 }
 
 #[test]
 fn a_full_disk_refuses_changes() {
-    need_node!(node::root("mount a small file system"));
+    need_node!(cxi_test_kit::root("mount a small file system"));
+    let cxi_mock = cxi_mock();
+    let client = client();
     let directory = Directory::new();
     let path = directory.path().display();
     let programs = format!(
-        "{CLIENT} allocate {DEVICE} 77 0; head -c 1M /dev/zero >{path}/fill || true; \
-         {CLIENT} allocate {DEVICE} 78 0 || {CLIENT} count {DEVICE}"
+        "{client} allocate {DEVICE} 77 0; head -c 1M /dev/zero >{path}/fill || true; \
+         {client} allocate {DEVICE} 78 0 || {client} count {DEVICE}"
     );
     let script = format!(
         "mount -t tmpfs -o size=64k none {path} && \
-         exec {SERVER} run --state {path}/state.json -- sh -c '{programs}'"
+         exec {cxi_mock} run --state {path}/state.json -- sh -c '{programs}'"
     );
     let mut command = Command::new("unshare");
     let output = command.args(["--mount", "sh", "-c", &script]).output();
@@ -184,10 +188,11 @@ fn a_full_disk_refuses_changes() {
 #[test]
 fn services_of_a_cluster_live_on_in_a_file() {
     need_node!();
+    let client = client();
     let directory = Directory::new();
     let (file, trace) = (directory.join("state.json"), directory.join("trace"));
-    let allocate = format!("{CLIENT} allocate {DEVICE} 77 0");
-    let count = format!("{CLIENT} count {DEVICE}");
+    let allocate = format!("{client} allocate {DEVICE} 77 0");
+    let count = format!("{client} count {DEVICE}");
     {
         let mut cluster = Served::cluster(&["--nodes", "3", "--state", &file, "--trace", &trace]);
         for node in ["n1", "n2", "n3"] {

@@ -6,8 +6,6 @@
 //!
 //! A dozen sequences; `CXI_STORM_SEQUENCES` says how many, and `CXI_STORM_SEED` repeats one.
 
-mod node;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -18,7 +16,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use node::{CLIENT, Directory, Random, Run as _, Served, printed, server};
+use cxi_test_kit::{Directory, Random};
+use cxi_tests::node::{self, Run as _, Served, client, need_node, printed, server};
 use serde_json::{Value, json};
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
@@ -78,8 +77,8 @@ struct Step {
     killed: Option<Duration>,
 }
 
-fn steps(seed: u32) -> Vec<Step> {
-    let mut random = Random(seed.wrapping_add(1).wrapping_mul(0x9e37_79b9) | 1);
+fn steps(seed: u64) -> Vec<Step> {
+    let mut random = Random::new(seed);
     let count = 4 + random.below(8);
     let mut step = || {
         let (job, index) = (random.below(JOBS), random.below(64));
@@ -310,14 +309,14 @@ impl World {
             }
             Act::ForeignMake { nic, uid, vni } => {
                 let make = ["allocate", &format!("/dev/cxi{nic}"), &vni.to_string()];
-                self.command(CLIENT, &[&make[..], &[&uid.to_string()]].concat()).run();
+                self.command(client(), &[&make[..], &[&uid.to_string()]].concat()).run();
                 Some(0)
             }
             Act::ForeignDestroy(index) => {
                 let place = self.place(|made| made.owner == Owner::Foreign, index);
                 let Some((device, id)) = place else { return Ok(()) };
                 let destroy = ["destroy", &format!("/dev/{device}"), &id.to_string()];
-                self.command(CLIENT, &destroy).run();
+                self.command(client(), &destroy).run();
                 Some(0)
             }
             Act::BreakRecord(job) => {
@@ -501,7 +500,7 @@ fn number(variable: &str) -> Option<u32> {
 
 #[test]
 fn nobody_harms_anybody_on_a_node() {
-    need_node!(node::root("have the services of several users"));
+    need_node!(cxi_test_kit::root("have the services of several users"));
     let (first, count) = match number("CXI_STORM_SEED") {
         Some(seed) => (seed, 1),
         None => (0, number("CXI_STORM_SEQUENCES").unwrap_or(12)),
@@ -522,7 +521,7 @@ fn nobody_harms_anybody_on_a_node() {
                     if seed >= first + count || !found.lock().expect("no panic").is_empty() {
                         break;
                     }
-                    if let Some(harm) = world.harm(&steps(seed)) {
+                    if let Some(harm) = world.harm(&steps(seed.into())) {
                         let mut found = found.lock().expect("no panic");
                         let _ = writeln!(found, "CXI_STORM_SEED={seed}: {harm}");
                     }

@@ -5,15 +5,14 @@
 
 #![allow(clippy::print_stdout, reason = "says what each program did")]
 
-mod node;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use node::{Directory, Run, Served, errors, skip};
+use cxi_test_kit::{Directory, skip};
+use cxi_tests::node::{self, Run, Served, errors};
 
 const TABLE: &str = include_str!("../../docs/suites/suites.csv");
 const PAGE: &str = include_str!("../../docs/SUITES.md");
@@ -212,7 +211,7 @@ fn compare(suite: &str) {
         let Some(program) = row.program() else { continue };
         found += 1;
         // A suite may take hours: each call has a limit. A client may wait as long as its server.
-        let _limit = node::limit(Duration::from_secs(2 * row.limit() + 60));
+        node::limit(Duration::from_secs(2 * row.limit() + 60));
         let options: Vec<_> = row.node.split_whitespace().collect();
         let (outcome, tested, said) = if row.own_node {
             row.run(&program, &Served::start(&options))
@@ -230,7 +229,7 @@ fn compare(suite: &str) {
         }
     }
     if found == 0 {
-        skip(&format!(
+        skip(format_args!(
             "CXI_TEST_SUITES names no directory with programs of {suite} that are meant"
         ));
     }

@@ -1,11 +1,10 @@
 //! `cxi-mock sweep`: what it finds in programs on served nodes.
 
-mod node;
-
 use std::fs;
 use std::process::Output;
 
-use node::{Directory, Run as _, errors, printed, server};
+use cxi_test_kit::Directory;
+use cxi_tests::node::{self, Run as _, errors, need_node, printed, server};
 use serde_json::Value;
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
@@ -21,7 +20,7 @@ fn sweep(options: &[&str], script: &str) -> Output {
         .args(options)
         .args(["--", "sh", "-c", script])
         .env("CXI", CXI)
-        .env("SERVER", node::SERVER)
+        .env("SERVER", node::cxi_mock())
         .run()
 }
 
@@ -122,7 +121,7 @@ fn a_removed_nic_disappears_from_the_node() {
 
 #[test]
 fn programs_on_several_nodes_are_counted_on_each() {
-    need_node!(node::root("serve a cluster here"));
+    need_node!(cxi_test_kit::root("serve a cluster here"));
     let script =
         "$CXI service create --uid 1 --vni 9 && $SERVER rsh n2 $CXI service create --uid 1 --vni 9";
     let output = sweep(&["--nodes", "2", "--json", "--jobs", "1"], script);

@@ -1,16 +1,16 @@
 //! Files about the NICs that programs read, and their changes.
 
-mod node;
-
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::Output;
 
+use cxi_test_kit::Directory;
+use cxi_tests::node::{
+    self, DEVICE, Run, Served, client, errors, need_node, printed, refused, run, script, server,
+};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
-
-use node::{CLIENT, DEVICE, Directory, Run, Served, errors, printed, refused, run, script, server};
 
 /// Commands by which libcxi finds its devices, in shell.
 const DISCOVER: &str = r#"
@@ -87,11 +87,11 @@ fn virtual_functions_come_and_go() {
         assert!(refusal.contains(why), "{count}: {refusal}");
     }
     inside("echo 0x2 > $pf/device/sriov_numvfs");
-    assert_eq!(printed(&node.enter(&[CLIENT, "nid", "cxi2"])), "256");
+    assert_eq!(printed(&node.enter(&[client(), "nid", "cxi2"])), "256");
 
     // A program that has one open when it goes gets EIO.
     let remove = ["sh", "-c", "echo 0 > /sys/class/cxi/cxi0/device/sriov_numvfs"];
-    let survive = [&[CLIENT, "survive", "/dev/cxi2"], &remove[..]].concat();
+    let survive = [&[client(), "survive", "/dev/cxi2"], &remove[..]].concat();
     assert_eq!(printed(&node.enter(&survive)), "ok");
     assert_eq!(inside(seen), "0\ncxi0 cxi1 2\n0");
     inside("echo 64 > $pf/device/sriov_numvfs");
@@ -458,7 +458,7 @@ fn an_administrator_chooses_which_errors_are_logged() {
 /// `lspci` finds everything that it asks for.
 #[test]
 fn the_configuration_space_is_complete() {
-    need_node!(node::has("lspci"));
+    need_node!(cxi_test_kit::has("lspci"));
     let text = script(&["--card", "cassini-1"], "lspci -vv -d 17db: 2>&1");
     for wanted in [
         "Express (v2) Endpoint",
@@ -533,20 +533,20 @@ fn a_nic_is_unplugged_and_plugged() {
     assert_eq!(devices(), all);
 
     // A file that is open when the NIC goes answers EIO from then on.
-    let unplug = [node::SERVER, "ctl", "unplug", "0"];
-    let mut survive = vec![CLIENT, "survive", DEVICE];
+    let unplug = [node::cxi_mock(), "ctl", "unplug", "0"];
+    let mut survive = vec![client(), "survive", DEVICE];
     survive.extend(unplug);
     assert_eq!(printed(&node.enter(&survive)), "ok");
     assert_eq!(devices(), "/dev/cxi1 /sys/class/cxi_user/cxi1");
-    assert!(error(&node.enter(&[CLIENT, "count", DEVICE])).contains("No such file"));
-    printed(&node.enter(&[CLIENT, "cycle", "/dev/cxi1"]));
+    assert!(error(&node.enter(&[client(), "count", DEVICE])).contains("No such file"));
+    printed(&node.enter(&[client(), "cycle", "/dev/cxi1"]));
     let gone = "ls -d /sys/devices/pci-cxi-mock/* /sys/class/net/hsn0 2>/dev/null || true";
     let left = printed(&node.enter(&["sh", "-c", gone]));
     assert_eq!(left, "/sys/devices/pci-cxi-mock/0000:42:00.0");
 
     node.order(&["plug", "0"]);
     assert_eq!(devices(), all);
-    printed(&node.enter(&[CLIENT, "cycle", DEVICE]));
+    printed(&node.enter(&[client(), "cycle", DEVICE]));
     refused(&node.ctl(&["plug", "0"]), "already plugged in");
     refused(&node.ctl(&["unplug", "2"]), "the node has 2");
     // As faults, they are the same.
@@ -560,7 +560,7 @@ fn a_nic_is_unplugged_and_plugged() {
 fn faults_come_and_go() {
     need_node!();
     let node = Served::start(&["--fault", "SVC_ALLOC:ENOSPC:times=1"]);
-    let cycle = || node.enter(&[CLIENT, "cycle", DEVICE]);
+    let cycle = || node.enter(&[client(), "cycle", DEVICE]);
     assert!(error(&cycle()).contains("SVC_ALLOC: ENOSPC"));
     assert_eq!(printed(&cycle()), "ok");
     node.order(&["fault", "LNI_ALLOC:EIO"]);
@@ -572,7 +572,7 @@ fn faults_come_and_go() {
     node.order(&["fault", "DEV_INFO_GET:EINVAL:times=1"]);
     let address = "cat /sys/class/cxi/cxi0/device/properties/nic_addr";
     assert_eq!(printed(&node.enter(&["sh", "-c", address])), "0x100");
-    let asks = || node.enter(&[CLIENT, "nid", "cxi0"]);
+    let asks = || node.enter(&[client(), "nid", "cxi0"]);
     assert!(error(&asks()).contains("EINVAL"));
     assert_eq!(printed(&asks()), "256");
 }
@@ -586,7 +586,7 @@ fn the_state_shows_what_is_in_use() {
     assert_eq!(nic["plugged"], true);
     assert_eq!(nic["state"]["svc_count"], 1);
     assert_eq!(nic["state"]["resources"]["tles"]["reserved"], 100);
-    printed(&node.enter(&[CLIENT, "allocate", DEVICE, "9", "0"]));
+    printed(&node.enter(&[client(), "allocate", DEVICE, "9", "0"]));
     assert_eq!(node.state()["svc_count"], 2);
 }
 

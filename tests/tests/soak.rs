@@ -4,8 +4,6 @@
 //!
 //! Some seconds; `CXI_TEST_FULL=1` makes it ten minutes, `CXI_TEST_SECONDS` says how long.
 
-mod node;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Write, stderr};
@@ -15,7 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use node::{Directory, Random, Run, Served, printed, server};
+use cxi_test_kit::{Directory, Random};
+use cxi_tests::node::{self, Run, Served, need_node, printed, server};
 use serde_json::Value;
 
 const NICS: usize = 4;
@@ -40,7 +39,7 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
         let soak = &soak;
         for runner in 0..RUNNERS {
             scope.spawn(move || {
-                let mut random = Random(0x2545_f491 ^ runner << 8);
+                let mut random = Random::new(1 + u64::from(runner));
                 let mut job = 0;
                 while Instant::now() < deadline {
                     soak.life(&format!("job{runner}-{job}"), 1000 + runner, &mut random);
@@ -56,7 +55,7 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
             });
         }
         scope.spawn(move || {
-            let mut random = Random(0x9e37_79b9);
+            let mut random = Random::new(0);
             while Instant::now() < deadline {
                 soak.node.order(&["fault", FAULTS[random.below(FAULTS.len())]]);
                 sleep(Duration::from_millis(50));
@@ -127,7 +126,7 @@ impl Soak {
         while random.below(3) == 0 {
             let mut child =
                 make().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("cxi runs");
-            sleep(Duration::from_micros(random.below(60_000) as u64));
+            sleep(Duration::from_micros(random.below(60_000)));
             child.kill().expect("a child can be killed");
             child.wait().expect("it ends");
             self.killed.fetch_add(1, Ordering::Relaxed);

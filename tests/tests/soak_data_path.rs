@@ -4,8 +4,6 @@
 //!
 //! Some seconds; `CXI_TEST_FULL=1` makes it ten minutes, `CXI_TEST_SECONDS` says how long.
 
-mod node;
-
 use std::fs;
 use std::io::{Write, stderr};
 use std::process::Stdio;
@@ -13,7 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use node::{CLIENT, OPEN, Random, Served, eventually, printed, server};
+use cxi_test_kit::Random;
+use cxi_tests::node::{self, OPEN, Served, client, eventually, need_node, printed, server};
 
 const PLACES: u32 = 8;
 /// Memory that the server may have in addition at the end, compared with a quarter of the time,
@@ -51,7 +50,7 @@ fn soak(doorbells: &str) {
         for place in 0..PLACES {
             let (addresses, counts) = (&addresses, &counts);
             scope.spawn(move || {
-                let mut random = Random(0x2545_f491 ^ place << 8);
+                let mut random = Random::new(place.into());
                 while start.elapsed() < length {
                     live(node, (addresses, place), counts, &mut random);
                 }
@@ -87,11 +86,11 @@ fn live(node: &Served, (addresses, place): (&str, u32), counts: &Counts, random:
     let time = (50 + random.below(1000)).to_string();
     // As the process itself, so that a kill hits it.
     let mut command = server(["enter", "--dir", &node.dir(), "--outlive", "--"]);
-    let roam = [CLIENT, "roam", device, addresses, &place, &places, &time];
+    let roam = [client(), "roam", device, addresses, &place, &places, &time];
     command.args(roam).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program runs");
     if random.below(2) == 0 {
-        sleep(Duration::from_micros(random.below(500_000) as u64));
+        sleep(Duration::from_micros(random.below(500_000)));
         child.kill().expect("a child can be killed");
         child.wait().expect("it ends");
         counts.killed.fetch_add(1, Ordering::Relaxed);

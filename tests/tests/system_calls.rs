@@ -1,11 +1,10 @@
 //! Numbers of system calls that the safe library makes, call by call.
 
-mod node;
-
 use std::process::Command;
 
+use cxi_test_kit::skip;
 use cxi_tests::counted::{OPERATIONS, Place, Uncounted, count};
-use node::{errors, printed, run, skip};
+use cxi_tests::node::{errors, need_node, printed, run};
 
 const COUNTED: &str = env!("CARGO_BIN_EXE_counted");
 

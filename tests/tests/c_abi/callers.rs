@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::compiled::{Bench, can_map, can_serve, printed, served, skip};
+use crate::compiled::{Bench, served};
 use crate::need_bench;
+use cxi_test_kit::skip;
+use cxi_tests::node::{possible, printed, windows};
 
 /// Runs one of them on a node of the newest release and of one before it.
 fn run(bench: &Bench, what: &[&str], environment: &[(&str, &str)]) {
@@ -25,7 +27,7 @@ fn callers(bench: &Bench) -> PathBuf {
 #[test]
 fn null_ends_no_program() {
     let bench = need_bench!();
-    if can_serve() && can_map() {
+    if possible() && windows() {
         run(bench, &["null"], &[]);
     }
 }
@@ -33,7 +35,7 @@ fn null_ends_no_program() {
 #[test]
 fn handles_that_are_given_back_twice_are_refused() {
     let bench = need_bench!();
-    if can_serve() && can_map() {
+    if possible() && windows() {
         run(bench, &["twice"], &[]);
     }
 }
@@ -41,7 +43,7 @@ fn handles_that_are_given_back_twice_are_refused() {
 #[test]
 fn threads_do_not_get_into_each_others_way() {
     let bench = need_bench!();
-    if can_serve() {
+    if possible() {
         run(bench, &["threads"], &[]);
         run(bench, &["threads"], &[("CXI_FORK_SAFE", "1")]);
     }
@@ -57,7 +59,7 @@ fn threads_have_no_data_race_and_leak_nothing() {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return skip("valgrind is not installed");
     }
-    if !can_serve() {
+    if !possible() {
         return;
     }
     let archive = Bench::unstripped().display().to_string();
@@ -87,7 +89,7 @@ fn threads_have_no_data_race_and_leak_nothing() {
 #[test]
 fn protection_that_comes_too_late_is_reported() {
     let bench = need_bench!();
-    if !can_serve() || !can_map() {
+    if !possible() || !windows() {
         return;
     }
     let program = callers(bench).display().to_string();
@@ -103,7 +105,7 @@ fn protection_that_comes_too_late_is_reported() {
 #[test]
 fn a_child_closes_for_itself_alone() {
     let bench = need_bench!();
-    if can_serve() && can_map() {
+    if possible() && windows() {
         run(bench, &["fork"], &[]);
         run(bench, &["fork"], &[("CXI_FORK_SAFE", "1")]);
     }
@@ -112,7 +114,7 @@ fn a_child_closes_for_itself_alone() {
 #[test]
 fn the_last_descriptor_is_enough_for_a_device() {
     let bench = need_bench!();
-    if can_serve() {
+    if possible() {
         run(bench, &["few"], &[]);
     }
 }
@@ -120,7 +122,7 @@ fn the_last_descriptor_is_enough_for_a_device() {
 #[test]
 fn a_thousand_reloads_leave_nothing_behind() {
     let bench = need_bench!();
-    if can_serve() {
+    if possible() {
         let library = bench.library.shared().display().to_string();
         // Not linked with it: it would stay loaded.
         let program = bench.compile_own(

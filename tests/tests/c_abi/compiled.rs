@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use cxi_capi_build::{LIBCXI, LIBCXI_JOB, Library, Product, compiler, write_headers};
+use cxi_tests::node;
 use lzma_rust2::XzReader;
 use tempfile::TempDir;
 
@@ -14,11 +15,6 @@ const VECTORS: &[u8] = include_bytes!("../../../cxi/capi/tests/vectors.tar.xz");
 
 /// The C programs, and the cases that are recorded from HPE's library.
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../cxi/capi/tests");
-
-#[path = "../node/mod.rs"]
-mod node;
-
-pub(crate) use node::{SERVER, full, possible as can_serve, printed, skip, windows as can_map};
 
 /// Directory and compiled libraries that all tests share.
 pub(crate) struct Bench {
@@ -34,7 +30,7 @@ macro_rules! need_bench {
     () => {
         match $crate::compiled::bench() {
             Some(bench) => bench,
-            None => return $crate::compiled::skip("there is no C compiler (CC, or cc)"),
+            None => return cxi_test_kit::skip("there is no C compiler (CC, or cc)"),
         }
     };
 }
@@ -177,7 +173,7 @@ pub(crate) fn can_unshare() -> bool {
     let unshared = Command::new("unshare").args(["-m", "true"]).output();
     let can = unshared.is_ok_and(|output| output.status.success());
     if !can {
-        skip("it takes root and unshare(1) for a private /sys and /dev");
+        cxi_test_kit::skip("it takes root and unshare(1) for a private /sys and /dev");
     }
     can
 }

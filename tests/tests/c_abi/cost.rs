@@ -5,8 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::compiled::{Bench, can_serve, printed, served, skip};
+use crate::compiled::{Bench, served};
 use crate::need_bench;
+use cxi_test_kit::skip;
+use cxi_tests::node::{possible, printed};
 
 /// System calls of HPE's library of the development branch, on a driver of that branch.
 const THEIRS: usize = 38;
@@ -76,7 +78,7 @@ fn a_call_takes_no_more_than_half_as_many_instructions_again() {
 fn theirs() -> Option<PathBuf> {
     let place = std::env::var_os(LIBRARY).map(PathBuf::from);
     if place.is_none() {
-        skip(&format!("{LIBRARY} does not name the directory of HPE's library"));
+        skip(format_args!("{LIBRARY} does not name the directory of HPE's library"));
     }
     place
 }
@@ -92,12 +94,12 @@ impl<'a> Life<'a> {
     /// Says what the machine lacks.
     fn under(bench: &'a Bench, tool: &'static str) -> Option<Self> {
         if Command::new(tool).arg("--version").output().is_err() {
-            skip(&format!("{tool} is not installed"));
+            skip(format_args!("{tool} is not installed"));
             return None;
         }
         let directory = bench.libraries().display();
         let link = [&format!("-L{directory}"), "-lcxi", "-ldl"];
-        can_serve().then(|| Self {
+        possible().then(|| Self {
             bench,
             tool,
             program: bench.compile_own("callers.c", &link).display().to_string(),

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use cxi_ioctl::DriverRelease;
 
-use crate::compiled::{Bench, can_map, can_serve, can_unshare, printed, served};
+use crate::compiled::{Bench, can_unshare, served};
 use crate::need_bench;
+use cxi_tests::node::{possible, printed, windows};
 
 fn program(bench: &Bench) -> PathBuf {
     let arguments = bench.link_arguments();
@@ -48,7 +49,7 @@ fn said(bench: &Bench, release: &str, what: &str) -> String {
 #[test]
 fn a_service_is_refused_for_what_is_short() {
     let bench = need_bench!();
-    if !can_serve() {
+    if !possible() {
         return;
     }
     for release in DriverRelease::ALL.map(DriverRelease::name) {
@@ -63,7 +64,7 @@ fn a_service_is_refused_for_what_is_short() {
 #[test]
 fn other_refusals_have_their_reasons_too() {
     let bench = need_bench!();
-    if !(can_serve() && can_map()) {
+    if !(possible() && windows()) {
         return;
     }
     let said = |what| said(bench, "shs-14.0.1", what);
@@ -98,7 +99,7 @@ fn other_refusals_have_their_reasons_too() {
 #[test]
 fn an_empty_event_queue_of_a_virtual_function_is_not_sent() {
     let bench = need_bench!();
-    if !(can_serve() && can_map()) {
+    if !(possible() && windows()) {
         return;
     }
     let text = said(bench, "main", "empty");
@@ -108,7 +109,7 @@ fn an_empty_event_queue_of_a_virtual_function_is_not_sent() {
 #[test]
 fn what_is_missing_is_named() {
     let bench = need_bench!();
-    if !can_serve() {
+    if !possible() {
         return;
     }
     for (what, expected) in [
@@ -126,7 +127,7 @@ fn what_is_missing_is_named() {
 #[test]
 fn nothing_is_printed_of_an_answer_in_the_form_of_an_error() {
     let bench = need_bench!();
-    if !can_serve() {
+    if !possible() {
         return;
     }
     for (what, expected) in [
@@ -141,7 +142,7 @@ fn nothing_is_printed_of_an_answer_in_the_form_of_an_error() {
 #[test]
 fn parent_services_are_made_by_drivers_that_have_them() {
     let bench = need_bench!();
-    if !can_serve() {
+    if !possible() {
         return;
     }
     assert!(said(bench, "main", "parent").starts_with("-22 cxi0: SVC_ALLOC_PARENT: "));

@@ -7,8 +7,10 @@ use std::process::Command;
 
 use cxi_capi_build::{LIBCXI, Places, compiler, install, write_headers};
 
-use crate::compiled::{Bench, printed, skip};
+use crate::compiled::Bench;
 use crate::need_bench;
+use cxi_test_kit::skip;
+use cxi_tests::node::printed;
 
 const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"];
 
@@ -31,8 +33,8 @@ fn check(bench: &Bench, compiler: &OsStr, language: [&str; 3], source: &Path) {
             let output = compile(source).expect("the compiler is there");
             assert!(output.status.success(), "{output:?}");
         }
-        Ok(_) => skip(&format!("{name} has no C library")),
-        Err(error) => skip(&format!("there is no {name}: {error}")),
+        Ok(_) => skip(format_args!("{name} has no C library")),
+        Err(error) => skip(format_args!("there is no {name}: {error}")),
     }
 }
 

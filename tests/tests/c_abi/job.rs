@@ -8,8 +8,10 @@ use std::process::Command;
 use cxi_capi_build::{LIBCXI_JOB, compiler};
 use etcd::Etcd;
 
-use crate::compiled::{Bench, can_serve, printed, served, skip};
+use crate::compiled::{Bench, served};
 use crate::need_bench;
+use cxi_test_kit::skip;
+use cxi_tests::node::{possible, printed};
 
 #[path = "../../../cxi/vni-etcd/tests/server/mod.rs"]
 mod etcd;
@@ -83,7 +85,7 @@ fn the_header_compiles_as_c_and_as_cpp_without_a_warning() {
             .output();
         match output {
             Ok(output) => assert!(output.status.success(), "{output:?}"),
-            Err(error) => skip(&format!("there is no {compiler}: {error}")),
+            Err(error) => skip(format_args!("there is no {compiler}: {error}")),
         }
     }
 }
@@ -97,7 +99,7 @@ fn the_library_exports_its_own_names_alone() {
         .output()
     {
         Ok(output) => output,
-        Err(error) => return skip(&format!("there is no nm: {error}")),
+        Err(error) => return skip(format_args!("there is no nm: {error}")),
     };
     let exported: BTreeSet<String> = printed(&output)
         .lines()
@@ -119,7 +121,7 @@ fn link_arguments(bench: &Bench) -> Vec<String> {
 #[test]
 fn jobs_get_all_nics_or_none() {
     let bench = need_bench!();
-    if !can_serve() {
+    if !possible() {
         return;
     }
     let arguments = link_arguments(bench);
@@ -157,7 +159,7 @@ fn plugin(bench: &Bench, name: &str) -> PathBuf {
 #[test]
 fn the_examples_take_a_job_through_its_life() {
     let bench = need_bench!();
-    if !can_serve() {
+    if !possible() {
         return;
     }
     let batch = plugin(bench, "prolog_epilog").display().to_string();
@@ -186,7 +188,7 @@ fn a_program_in_python_takes_a_job_through_a_site() {
     if Command::new("python3").arg("--version").output().is_err() {
         return skip("there is no python3");
     }
-    if !can_serve() {
+    if !possible() {
         return;
     }
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../cxi/job-capi/examples/site.py");

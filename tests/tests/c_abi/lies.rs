@@ -5,8 +5,10 @@ use std::process::Command;
 
 use cxi_capi_build::{LIBCXI as C_LIBRARY, LIBCXI_JOB as JOB_LIBRARY};
 
-use crate::compiled::{Bench, can_serve, full, printed, served, skip};
+use crate::compiled::{Bench, served};
 use crate::need_bench;
+use cxi_test_kit::{full, skip};
+use cxi_tests::node::{possible, printed};
 
 /// A library that programs are linked with, and how: both have the same directory.
 const LIBCXI: (&str, &str) = ("lied_to.c", "-lcxi");
@@ -45,7 +47,7 @@ fn every_function_is_lied_to() {
 #[test]
 fn no_lie_of_a_driver_ends_a_program() {
     let bench = need_bench!();
-    if can_serve() {
+    if possible() {
         // A job's life waits for several of its lies.
         let (libcxi, job) = if full() { (60, 20) } else { (30, 4) };
         lie(bench, LIBCXI, &[], libcxi);
@@ -59,7 +61,7 @@ fn no_lie_of_a_driver_makes_a_library_touch_what_is_not_its_own() {
     if Command::new("valgrind").arg("--version").output().is_err() {
         return skip("valgrind is not installed");
     }
-    if can_serve() {
+    if possible() {
         let valgrind = ["valgrind", "-q", "--error-exitcode=99"];
         let (libcxi, job) = if full() { (20, 6) } else { (5, 1) };
         lie(bench, LIBCXI, &valgrind, libcxi);

@@ -2,8 +2,9 @@
 
 use cxi_ioctl::DriverRelease;
 
-use crate::compiled::{can_map, can_serve, printed, served};
+use crate::compiled::served;
 use crate::need_bench;
+use cxi_tests::node::{possible, printed, windows};
 
 /// Calls that every driver refuses: services that are not there, objects in use, an event queue
 /// that has no room for a resize, and the namespace of a service that has none.
@@ -26,7 +27,7 @@ const STEPS: usize = 48;
 #[test]
 fn one_library_lives_on_six_drivers() {
     let bench = need_bench!();
-    if !(can_serve() && can_map()) {
+    if !(possible() && windows()) {
         return;
     }
     let driver = bench.compile("driver.c", &["-ldl"]).display().to_string();

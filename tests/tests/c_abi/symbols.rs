@@ -5,8 +5,10 @@ use std::process::Command;
 
 use cxi_capi_build::{LIBCXI, SONAME};
 
-use crate::compiled::{Bench, printed, skip};
+use crate::compiled::Bench;
 use crate::need_bench;
+use cxi_test_kit::skip;
+use cxi_tests::node::printed;
 
 /// Names that no release of HPE's library has. HPE's tests on the driver's branch call the first one.
 const OWN: [&str; 2] = ["cxil_alloc_parent_svc LIBCXI_1.12", "cxi_last_error CXI_RS_1.0"];
@@ -20,7 +22,7 @@ fn names_and_versions_are_those_of_hpe() {
         .output()
     {
         Ok(output) => output,
-        Err(error) => return skip(&format!("there is no nm: {error}")),
+        Err(error) => return skip(format_args!("there is no nm: {error}")),
     };
     let text = printed(&output);
     let exported: BTreeSet<String> = text
@@ -48,7 +50,7 @@ fn every_function_has_a_node() {
     let output =
         match Command::new("nm").args(["-g", "--defined-only"]).arg(Bench::unstripped()).output() {
             Ok(output) => output,
-            Err(error) => return skip(&format!("there is no nm: {error}")),
+            Err(error) => return skip(format_args!("there is no nm: {error}")),
         };
     let text = printed(&output);
     let functions: BTreeSet<&str> = text
@@ -67,7 +69,7 @@ fn the_loader_knows_it_by_hpes_name() {
     let bench = need_bench!();
     let output = match Command::new("readelf").arg("-d").arg(bench.library.shared()).output() {
         Ok(output) => output,
-        Err(error) => return skip(&format!("there is no readelf: {error}")),
+        Err(error) => return skip(format_args!("there is no readelf: {error}")),
     };
     let text = printed(&output);
     assert!(text.contains(&format!("Library soname: [{SONAME}]")), "{text}");

@@ -5,8 +5,9 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-use crate::compiled::{SERVER, can_serve, skip};
 use crate::need_bench;
+use cxi_test_kit::skip;
+use cxi_tests::node::{cxi_mock, possible};
 
 const PROGRAMS: &str = "CXI_TEST_LIBCXI_BIN";
 const THEIRS: &str = "CXI_TEST_LIBCXI_LIB";
@@ -39,13 +40,13 @@ run fi_info -l
 fn programs_of_others_do_the_same_on_this_library() {
     let bench = need_bench!();
     let Some(programs) = env::var_os(PROGRAMS) else {
-        return skip(&format!("{PROGRAMS} names no directory of programs"));
+        return skip(format_args!("{PROGRAMS} names no directory of programs"));
     };
-    if !can_serve() {
+    if !possible() {
         return;
     }
     let on = |library: &Path| {
-        let output = Command::new(SERVER)
+        let output = Command::new(cxi_mock())
             .args(["run", "--release", "main", "--set", "disable_default_svc=0"])
             .args(["--", "sh", "-c", SCRIPT])
             .env("BIN", &programs)
@@ -62,6 +63,6 @@ fn programs_of_others_do_the_same_on_this_library() {
     assert!(!broken(&ours), "{ours}");
     match env::var_os(THEIRS) {
         Some(theirs) => assert_eq!(ours, on(Path::new(&theirs))),
-        None => skip(&format!("{THEIRS} does not say where HPE's library is")),
+        None => skip(format_args!("{THEIRS} does not say where HPE's library is")),
     }
 }

@@ -11,9 +11,10 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::compiled::{Bench, can_unshare, skip};
+use crate::compiled::{Bench, can_unshare};
 use crate::need_bench;
 use crate::recorded::{Case, Cases, run, vectors};
+use cxi_test_kit::skip;
 
 /// A group of cases and what its environment has.
 const GROUPS: [(&str, &[&str]); 3] = [

@@ -4,43 +4,35 @@ mod certificates;
 mod command;
 mod front;
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cxi_fabric_manager::MockFabricManager;
 use cxi_site::JobId;
 use cxi_site::collectives::Certificate;
 use cxi_site::fabric::{
-    Credentials, FabricError, FabricManager, Http, HttpError, Identity, Patience, Problem,
+    Credentials, FabricError, FabricManager as Client, Http, HttpError, Identity, Patience, Problem,
 };
+use cxi_test_kit::FabricManager;
 use front::Front;
-use tempfile::TempDir;
 
 /// A mock behind a TLS front with a certificate, and a client that verifies it.
 struct Site {
-    mock: MockFabricManager,
+    mock: FabricManager,
     front: Front,
-    files: TempDir,
 }
 
 impl Site {
     /// Behind a server that presents this certificate, and may request one.
     fn new(server: &str, mutual: bool) -> Self {
-        let mock = MockFabricManager::start().unwrap();
+        let mock = FabricManager::start();
         let front = Front::start(mock.address(), certificates::server(server, mutual));
-        let files = TempDir::new().unwrap();
-        let password = files.path().join("passwd");
-        fs::write(&password, "mock-password").unwrap();
-        fs::set_permissions(&password, Permissions::from_mode(0o600)).unwrap();
-        let authority = certificates::text("authority.pem");
-        fs::write(files.path().join("ca.pem"), authority).unwrap();
-        Self { mock, front, files }
+        mock.files.write("ca.pem", &certificates::text("authority.pem"));
+        Self { mock, front }
     }
 
     fn path(&self, name: &str) -> Certificate {
-        Certificate::Path(self.files.path().join(name).display().to_string())
+        Certificate::Path(self.mock.files.join(name))
     }
 
     fn reserve(&self, certificate: Certificate) -> Result<bool, FabricError> {
@@ -49,10 +41,10 @@ impl Site {
     }
 
     fn reserve_over(&self, http: Http, certificate: Certificate) -> Result<bool, FabricError> {
-        let client = FabricManager::new(
+        let client = Client::new(
             &format!("https://localhost:{}", self.front.port()),
             "alpha".parse().unwrap(),
-            Credentials::basic(Some(self.files.path())),
+            Credentials::basic(Some(self.mock.files.path())),
             Arc::new(http),
             certificate,
         );
@@ -85,7 +77,7 @@ fn w11_a_server_that_the_authority_vouches_for_is_trusted() {
     let site = Site::new("localhost", false);
     assert!(site.reserve(site.path("ca.pem")).unwrap());
     // A directory in the format of OpenSSL: by hash.
-    let directory = site.files.path().join("ca");
+    let directory = site.mock.files.path().join("ca");
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("0a1b2c3d.0"), certificates::text("authority.pem")).unwrap();
     assert!(site.reserve(site.path("ca")).unwrap());
@@ -96,8 +88,7 @@ fn w11_a_server_that_the_authority_vouches_for_is_trusted() {
 #[test]
 fn w11_another_authority_host_or_time_is_not() {
     let site = Site::new("localhost", false);
-    let another = certificates::text("another.pem");
-    fs::write(site.files.path().join("ca.pem"), another).unwrap();
+    site.mock.files.write("ca.pem", &certificates::text("another.pem"));
     site.distrusted(site.path("ca.pem"), "UnknownIssuer");
     let site = Site::new("elsewhere", false);
     site.distrusted(site.path("ca.pem"), "other.example");

@@ -6,7 +6,7 @@ use cxi::ErrorKind;
 use cxi_ioctl::{Exchange, Opcode};
 
 use crate::problems::{Problems, named};
-use crate::stage::{Plan, Run, all_of_it, each_call, run};
+use crate::stage::{Plan, Run, each_call, full, run};
 use crate::twist::Twist;
 
 /// More than the library has room for: in this process, all of the room can be written.
@@ -15,7 +15,7 @@ const BEYOND_ALL_ROOM: usize = 4096;
 /// Lengths that are wrong for a response of `right` bytes. One byte too few is left out: no number
 /// of the interface has such a length.
 fn wrong(right: usize) -> Vec<usize> {
-    let mut lengths: Vec<usize> = if all_of_it() {
+    let mut lengths: Vec<usize> = if full() {
         (0..=right + 64).collect()
     } else {
         [1, 2, 3, 4, 8, 63, 64]

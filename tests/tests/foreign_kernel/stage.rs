@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use cxi::ServiceId;
 use cxi_ioctl::{DriverRelease, Errno, Exchange, Fault, Faulty, Opcode, Record};
-use cxi_mock::{Nic, NicConfig, NicState};
+use cxi_mock::{Nic, NicState};
+pub(crate) use cxi_test_kit::{full, nic};
 use cxi_tests::calls::{self, Call};
 pub(crate) use cxi_tests::stage::{DEVICE, Stage, Value, block, shown, vni};
 
@@ -35,14 +36,9 @@ pub(crate) struct Run {
     pub(crate) clean: bool,
 }
 
-/// Returns whether every value, length and release is tried, and not only those that are apart.
-pub(crate) fn all_of_it() -> bool {
-    std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
-}
-
 /// Releases that differ in what calls send, or all of them.
 pub(crate) fn releases() -> &'static [DriverRelease] {
-    if all_of_it() {
+    if full() {
         &DriverRelease::ALL
     } else {
         &[DriverRelease::Shs13_0, DriverRelease::Shs14_0_1, DriverRelease::Main2026_07]
@@ -59,10 +55,6 @@ pub(crate) fn each_call(mut act: impl FnMut(DriverRelease, &Arc<Nic>, &Call, Run
             }
         }
     }
-}
-
-pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
-    Nic::new(NicConfig::new().release(release)).unwrap()
 }
 
 /// Makes a call on a NIC, and gives the NIC back as it was. `None` if the release does not have

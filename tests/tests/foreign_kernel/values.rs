@@ -6,7 +6,7 @@ use cxi_ioctl::{DriverRelease, Exchange, Opcode, layout};
 
 use crate::calls::{self, Call};
 use crate::problems::Problems;
-use crate::stage::{DEVICE, Plan, Run, Stage, Value, all_of_it, nic, run, shown};
+use crate::stage::{DEVICE, Plan, Run, Stage, Value, full, nic, run, shown};
 use crate::twist::Twist;
 
 fn answered(log: &[Exchange]) -> Vec<(Opcode, usize)> {
@@ -23,7 +23,7 @@ fn answered(log: &[Exchange]) -> Vec<(Opcode, usize)> {
 #[test]
 fn no_byte_of_an_answer_makes_a_call_panic_or_lose_the_file() {
     let mut problems = Problems::default();
-    let values: &[u8] = if all_of_it() { &[0x00, 0x01, 0x7F, 0x80, 0xFF] } else { &[0xFF] };
+    let values: &[u8] = if full() { &[0x00, 0x01, 0x7F, 0x80, 0xFF] } else { &[0xFF] };
     let nic = nic(DriverRelease::Main2026_11);
     for call in calls::all() {
         let fine = run(&nic, call, Plan::Fine).unwrap();

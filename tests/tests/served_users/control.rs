@@ -5,15 +5,14 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use crate::need_node;
-use crate::node::{
-    self, CLIENT, DEVICE, Directory, Run, SERVER, Served, eventually, printed, refused, server,
-    skip,
+use cxi_test_kit::{Directory, skip};
+use cxi_tests::node::{
+    DEVICE, Run, Served, client, cxi_mock, eventually, need_node, printed, refused, server,
 };
 
 #[test]
 fn the_node_of_another_user_cannot_be_entered() {
-    need_node!(node::root("give a directory to another user"));
+    need_node!(cxi_test_kit::root("give a directory to another user"));
     let node = Served::start(&[]);
     chown(node.dir(), Some(1234), None).expect("the directory can be given away");
     let second = server(["serve", "--dir", &node.dir()]).output();
@@ -35,9 +34,9 @@ fn the_node_of_another_user_cannot_be_entered() {
          s.listen(); time.sleep(60)"
     );
     let mut impostor =
-        match Command::new(CLIENT).args(["as", "1234", "python3", "-c", &listen]).spawn() {
+        match Command::new(client()).args(["as", "1234", "python3", "-c", &listen]).spawn() {
             Ok(impostor) => impostor,
-            Err(error) => return skip(&format!("there is no python3: {error}")),
+            Err(error) => return skip(format_args!("there is no python3: {error}")),
         };
     eventually("the impostor listens", || UnixStream::connect(format!("{dir}/control")).is_ok());
     let output = server(["enter", "--dir", &dir, "--", "true"]).output();
@@ -52,13 +51,13 @@ fn another_pid_namespace_is_not_mistaken() {
     let directory = Directory::new();
     let dir = directory.join("node");
     let mut node = match Command::new("unshare")
-        .args(["-p", "-f", "--kill-child", "--mount-proc", SERVER, "serve", "--dir", &dir])
+        .args(["-p", "-f", "--kill-child", "--mount-proc", cxi_mock(), "serve", "--dir", &dir])
         .env_remove("CXI_MOCK_DIR")
         .stderr(Stdio::null())
         .spawn()
     {
         Ok(node) => node,
-        Err(error) => return skip(&format!("there is no unshare(1): {error}")),
+        Err(error) => return skip(format_args!("there is no unshare(1): {error}")),
     };
     let mut ended = false;
     eventually("the node answers", || {

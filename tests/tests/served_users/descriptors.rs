@@ -6,35 +6,34 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::need_node;
-use crate::node::{self, CLIENT, DEVICE, Served, errors, printed};
+use cxi_tests::node::{self, DEVICE, Served, client, errors, need_node, printed};
 
 #[test]
 fn open_files_are_bounded_by_what_the_server_may_have() {
     need_node!();
     // What a login has is not the bound.
     let node = Served::after("ulimit -Sn 48");
-    assert_eq!(printed(&node.enter(&[CLIENT, "open", DEVICE, "100"])), "ok");
+    assert_eq!(printed(&node.enter(&[client(), "open", DEVICE, "100"])), "ok");
 }
 
 #[test]
 fn who_opens_without_end_is_refused_and_the_node_goes_on() {
     need_node!();
     let node = Served::after("ulimit -n 64");
-    let output = node.enter(&[CLIENT, "open", DEVICE, "100"]);
+    let output = node.enter(&[client(), "open", DEVICE, "100"]);
     let error = errors(&output);
     // A file takes a descriptor of the server for the memory behind its windows, if it has any.
     let bounded = node.nic()["windows"] == "mappable";
     assert_eq!(error.contains("Too many open files"), bounded, "{error}");
     assert_eq!(output.status.success(), !bounded);
-    assert_eq!(printed(&node.enter(&[CLIENT, "cycle", DEVICE])), "ok");
+    assert_eq!(printed(&node.enter(&[client(), "cycle", DEVICE])), "ok");
     assert_eq!(node.state()["stats"]["lni"], 0);
 }
 
 /// One user does not take the descriptors of all others, by files or by the socket.
 #[test]
 fn one_user_leaves_something_for_others() {
-    need_node!(node::root("be two users"), node::has("python3"));
+    need_node!(cxi_test_kit::root("be two users"), cxi_test_kit::has("python3"));
     // Some of the server's descriptors are not of programs.
     let limit = "ulimit -n 180";
     let held = "import os, sys, time\n\
@@ -58,7 +57,7 @@ fn one_user_leaves_something_for_others() {
     with_user(&node, &["python3", "-c", asked], &refused);
     // Those that watch wait objects count as well, beside the NIC and the connection for sysfs.
     let refused = ["Too many open files (os error 24)", "28", "ready"];
-    with_user(&node, &[CLIENT, "watch", "cxi0", "100"], &refused);
+    with_user(&node, &[client(), "watch", "cxi0", "100"], &refused);
 }
 
 /// A node behind a socket that all users reach.
@@ -76,7 +75,7 @@ fn for_all_users(limit: &str) -> Served {
 /// Neither connections without a question nor answers that nobody reads take the node away from others.
 #[test]
 fn who_connects_and_asks_without_end_leaves_something_for_others() {
-    need_node!(node::root("be two users"), node::has("python3"));
+    need_node!(cxi_test_kit::root("be two users"), cxi_test_kit::has("python3"));
     let node = for_all_users("ulimit -n 180");
     let floods = "import os, socket, struct, time\n\
                   question = struct.pack('4I', 1 << 16 | 5, 0, 4096, 1 << 20) + b'/sys/class/cxi_user'\n\
@@ -113,7 +112,7 @@ fn who_connects_and_asks_without_end_leaves_something_for_others() {
 
 /// Expects these lines of another user's program, and that root is answered while it goes on.
 fn with_user(node: &Served, program: &[&str], expected: &[&str]) {
-    with_program(node, &[&[CLIENT, "as", "54321"], program].concat(), expected, || ());
+    with_program(node, &[&[client(), "as", "54321"], program].concat(), expected, || ());
 }
 
 /// Expects these lines of a program, and that another one is answered while it goes on.

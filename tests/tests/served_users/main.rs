@@ -1,8 +1,5 @@
 //! Users of a served node, and what they cannot do to another user, to root, or to the node.
 
-#[path = "../node/mod.rs"]
-mod node;
-
 mod answers;
 mod control;
 mod descriptors;

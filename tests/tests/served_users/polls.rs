@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use crate::node::{self, CLIENT, OPEN, Served};
+use cxi_tests::node::{self, OPEN, Served, client};
 
 const POLLS: &str = "3000";
 /// Writes of the server around one interrupt, other than one for each poll before.
@@ -16,9 +16,9 @@ fn one_interrupt_is_one_notice_however_often_a_program_has_polled() {
     for (door, _) in doors.iter().filter(|(_, here)| *here) {
         let node = Served::start(&[&["--door", door][..], &OPEN[..]].concat());
         if writes(node.pid()).is_none() {
-            return node::skip("the kernel does not count the writes of a process");
+            return cxi_test_kit::skip("the kernel does not count the writes of a process");
         }
-        let mut command = node.command(&[CLIENT, "polls", "cxi0", POLLS]);
+        let mut command = node.command(&[client(), "polls", "cxi0", POLLS]);
         let mut program = command.stdout(Stdio::piped()).spawn().expect("the program runs");
         let output = BufReader::new(program.stdout.take().expect("a pipe"));
         let mut lines = output.lines().map_while(Result::ok);

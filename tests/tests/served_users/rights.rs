@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use crate::need_node;
-use crate::node::{self, DEVICE, Directory, printed, run, skip};
+use cxi_test_kit::{Directory, skip};
+use cxi_tests::node::{DEVICE, need_node, printed, run};
 
 #[test]
 fn io_uring_gives_no_rights() {
-    need_node!(node::root("lose rights"));
+    need_node!(cxi_test_kit::root("lose rights"));
     let directory = Directory::new();
     let program = directory.join("uring");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/c/uring.c");
@@ -15,7 +15,7 @@ fn io_uring_gives_no_rights() {
         .args(["-std=gnu11", "-Wall", "-Wextra", "-o", &program, source])
         .output();
     match compiled {
-        Err(error) => return skip(&format!("there is no C compiler cc: {error}")),
+        Err(error) => return skip(format_args!("there is no C compiler cc: {error}")),
         Ok(output) => assert!(output.status.success(), "{output:?}"),
     }
     let output = run(&["--", &program, DEVICE, "1234"]);

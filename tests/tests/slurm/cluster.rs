@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::{env, fs};
 
+use cxi_test_kit::{Directory, skip};
+use cxi_tests::node::{Run, client, cxi_mock, eventually, possible};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-
-use crate::node::{CLIENT, Directory, Run, SERVER, eventually, skip};
 
 pub(crate) const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 
@@ -71,7 +71,7 @@ impl Cluster {
 
     /// A cluster with the distribution's Slurm, whose jobs a plugin runs that is not ours.
     pub(crate) fn of_foreign_plugin() -> Option<Self> {
-        let foreign = [("CXI_SLURM_FOREIGN", CLIENT)];
+        let foreign = [("CXI_SLURM_FOREIGN", client())];
         Self::start_with("4 8", 1, "1024", &foreign, Slurm::new(None))
     }
 
@@ -83,7 +83,7 @@ impl Cluster {
     /// The same with more lines in `slurm.conf`.
     pub(crate) fn of_site_with(vnis: &str, conf: &str) -> Option<Self> {
         let Some(prefix) = env::var_os(PREFIX) else {
-            skip(&format!("{PREFIX} names no Slurm with switch/hpe_slingshot"));
+            skip(format_args!("{PREFIX} names no Slurm with switch/hpe_slingshot"));
             return None;
         };
         let conf = [("CXI_SLURM_CONF", conf)];
@@ -104,11 +104,11 @@ impl Cluster {
         for program in ["slurmctld", "slurmd", "munged"] {
             let found = slurm.command(program).arg("-V").output().is_ok();
             if !found {
-                skip(&format!("there is no {program}: apt-get install slurm-wlm munge"));
+                skip(format_args!("there is no {program}: apt-get install slurm-wlm munge"));
                 return None;
             }
         }
-        if !crate::node::possible() {
+        if !possible() {
             return None;
         }
         let directory = Directory::new();
@@ -119,7 +119,7 @@ impl Cluster {
             .args(["sh", "-c", "touch $DIR/ready; cat"])
             .envs([
                 ("CXI", CXI),
-                ("CXI_MOCK_SERVER", SERVER),
+                ("CXI_MOCK_SERVER", cxi_mock()),
                 ("CXI_SLURM_CPUS", cpus),
                 ("CXI_SLURM_VNIS", vnis),
             ])
@@ -153,7 +153,7 @@ impl Cluster {
             .args(arguments)
             .current_dir(path)
             .env("DIR", path)
-            .env("MOCK", SERVER)
+            .env("MOCK", cxi_mock())
             .env("CXI", CXI)
             .env("SLURM_CONF", path.join("slurm.conf"))
             .env("CXI_CONFIG", path.join("cxi/cxi.toml"));
@@ -295,7 +295,7 @@ impl Cluster {
 
     pub(crate) fn control(&self, node: &str, arguments: &[&str]) {
         let node = self.directory.join(node);
-        self.printed(SERVER, &[&["ctl", "--dir", &node], arguments].concat());
+        self.printed(cxi_mock(), &[&["ctl", "--dir", &node], arguments].concat());
     }
 }
 

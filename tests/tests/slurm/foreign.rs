@@ -13,7 +13,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::cluster::{CXI, Cluster};
-use crate::node::{Directory, Run, eventually, has, printed};
+use cxi_test_kit::{Directory, has};
+use cxi_tests::node::{Run, eventually, printed};
 
 /// The node whose packages change.
 const NODE: &str = "n1";

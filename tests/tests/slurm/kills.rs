@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 
 use crate::cluster::{CXI, Cluster};
-use crate::node::{Random, eventually, full};
+use cxi_test_kit::{Random, full};
+use cxi_tests::node::eventually;
 
 /// Script of a task: it reports if its VNI is no longer on the node.
 const TASK: &str = "echo >> $DIR/ran; for i in 1 2 3; do sleep 0.1; $CXI service list | grep -qw $SLINGSHOT_VNIS || \
@@ -127,7 +128,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 fn nothing_is_lost_or_left_whatever_is_killed() {
     let (cpus, kills, jobs) = if full() { ("4 4 4 4", 200, 500) } else { ("2 2", 8, 20) };
     let Some(cluster) = Cluster::start_on(cpus, 2, "1024-1063") else { return };
-    let mut random = Random(20_261_122);
+    let mut random = Random::new(20_261_122);
     let (mut killed, mut submitted) = (0, 0);
     let mut reasons = BTreeMap::new();
     let limit = Instant::now() + Duration::from_secs(if full() { 3600 } else { 180 });

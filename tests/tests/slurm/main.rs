@@ -6,8 +6,6 @@ mod cluster;
 mod collectives;
 mod foreign;
 mod kills;
-#[path = "../node/mod.rs"]
-mod node;
 mod plugin;
 #[path = "../../../cxi/vni-etcd/tests/server/mod.rs"]
 mod server;
@@ -18,7 +16,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use cluster::{CXI, Cluster};
-use node::{errors, eventually, full};
+use cxi_test_kit::full;
+use cxi_tests::node::{errors, eventually};
 
 /// Lines of a job's output that show its Slingshot environment.
 fn told(output: &str) -> Vec<&str> {

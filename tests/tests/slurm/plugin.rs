@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 
 use crate::cluster::{CXI, Cluster};
-use crate::node::eventually;
+use cxi_tests::node::eventually;
 
 /// The values of a variable in the tasks' environments, sorted.
 fn values<'a>(output: &'a str, name: &str) -> Vec<&'a str> {

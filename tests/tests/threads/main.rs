@@ -11,10 +11,11 @@ mod siblings;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cxi::{Device, DeviceId};
+use cxi::Device;
 use cxi_ioctl::{DriverRelease, Errno, Opcode};
 use cxi_job::Node;
-use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
+use cxi_mock::{Fault, MockNode, NicConfig};
+use cxi_test_kit::{devices, full};
 
 use acts::{ACTS, Act};
 
@@ -25,8 +26,7 @@ fn rounds() -> u64 {
     if let Some(rounds) = std::env::var("CXI_TEST_ROUNDS").ok().filter(|text| !text.is_empty()) {
         return rounds.parse().expect("CXI_TEST_ROUNDS is a number");
     }
-    let full = std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
-    if full { 4000 } else { 60 }
+    if full() { 4000 } else { 60 }
 }
 
 /// Objects that a thread works on: its own file on each NIC, and files that all threads share.
@@ -56,11 +56,6 @@ impl Met {
             }
         };
     }
-}
-
-fn devices(mock: &MockNode) -> Vec<Device> {
-    let files = mock.devices(&Credentials::root()).unwrap().into_iter();
-    files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)).collect()
 }
 
 /// Arms and disarms faults that do no lasting harm: EAGAIN for commands that only query.
@@ -144,7 +139,7 @@ fn everything_at_once_on_a_driver_that_shares_no_vnis() {
 
 #[test]
 fn jobs_on_all_nics_from_several_threads() {
-    let mock = MockNode::with_nics(4, &NicConfig::new()).unwrap();
+    let mock = cxi_test_kit::node(4);
     let before: Vec<_> = mock.nics().iter().map(|nic| nic.state()).collect();
     let node = Node::from_devices(devices(&mock));
     std::thread::scope(|scope| {

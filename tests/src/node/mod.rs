@@ -1,51 +1,30 @@
-//! Runs programs on a served node, where this machine can serve one.
-#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+//! Programs on a served node, where this machine can serve one.
+#![allow(clippy::missing_panics_doc, reason = "tests panic")]
 
+mod limit;
 mod server;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{self, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use cxi_test_kit::{Directory, full};
 use serde_json::Value;
-use tempfile::TempDir;
 
+pub use crate::need_node;
+pub use limit::limit;
 pub use server::*;
 
-/// Longest time of a test, unless tests run at full length.
-pub const LIMIT: Duration = Duration::from_secs(600);
-
-/// Leaves a test if no node can be served here, or one of more conditions does not hold, and ends
-/// the program if the test hangs.
+/// Leaves a test if no node can be served here as files, or one of more conditions does not hold.
 #[macro_export]
 macro_rules! need_node {
     ($($condition:expr),*) => {
-        if !(node::possible() $(&& $condition)*) {
+        if !($crate::node::possible() $(&& $condition)*) {
             return;
         }
-        let _limit = node::limit(node::LIMIT);
     };
-}
-
-/// Returns whether a program is installed; reports it if not.
-pub fn has(program: &str) -> bool {
-    let here = Command::new(program).arg("--version").output().is_ok();
-    if !here {
-        skip(&format!("there is no {program}"));
-    }
-    here
-}
-
-/// Returns whether this process is root; if not, reports what only root can do.
-pub fn root(only: &str) -> bool {
-    if !is_root() {
-        skip(&format!("only root can {only}"));
-    }
-    is_root()
 }
 
 /// The standard error of a program.
@@ -69,28 +48,6 @@ pub fn refused(output: &Output, why: &str) {
     assert!(text.contains(why), "{text}");
 }
 
-/// Ends this program and its children, with the name of the test, if the test takes longer: until
-/// what is returned is dropped.
-pub fn limit(longest: Duration) -> Sender<()> {
-    let (running, ended) = channel();
-    let test = thread::current().name().unwrap_or("a test").to_owned();
-    let limit = longest + soak_length(0);
-    thread::spawn(move || {
-        if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-            let _ = writeln!(std::io::stderr(), "{test} takes longer than {limit:?}");
-            for child in children(std::process::id()) {
-                kill("KILL", child);
-            }
-            std::process::abort();
-        }
-    });
-    running
-}
-
-/// The command `cxi-mock`.
-pub const SERVER: &str = env!("CARGO_BIN_EXE_mock-server");
-/// A program for a node.
-pub const CLIENT: &str = env!("CARGO_BIN_EXE_mock-client");
 /// The first device of a node.
 pub const DEVICE: &str = "/dev/cxi0";
 /// Options by which all users may use the default service.
@@ -101,8 +58,8 @@ pub fn script(options: &[&str], script: &str) -> String {
     let output = server(["run"])
         .args(options)
         .args(["--", "sh", "-euc", script])
-        .env("SERVER", SERVER)
-        .env("CLIENT", CLIENT)
+        .env("SERVER", cxi_mock())
+        .env("CLIENT", client())
         .run();
     printed(&output)
 }
@@ -124,31 +81,6 @@ impl Run for Command {
     fn start(&mut self) -> Child {
         let started = self.stdout(Stdio::piped()).spawn();
         started.expect("the program runs")
-    }
-}
-
-/// A directory that is removed at the end of the test.
-#[derive(Debug)]
-pub struct Directory(TempDir);
-
-impl Directory {
-    pub fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary directory"))
-    }
-
-    pub fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    /// Writes a file and returns its path.
-    pub fn write(&self, name: &str, text: &str) -> String {
-        let path = self.join(name);
-        fs::write(&path, text).expect("the file can be written");
-        path
-    }
-
-    pub fn join(&self, name: &str) -> String {
-        self.path().join(name).display().to_string()
     }
 }
 
@@ -188,7 +120,7 @@ impl Served {
         Self::of(|dir| {
             let script = format!("{script}; exec \"$@\"");
             let mut shell = Command::new("sh");
-            shell.args(["-euc", &script, "sh", SERVER, "serve", "--dir", dir]).args(options);
+            shell.args(["-euc", &script, "sh", cxi_mock(), "serve", "--dir", dir]).args(options);
             shell
         })
     }
@@ -240,7 +172,7 @@ impl Served {
 
     /// The addresses of the first two NICs.
     pub fn nids(&self) -> [String; 2] {
-        ["cxi0", "cxi1"].map(|device| printed(&self.enter(&[CLIENT, "nid", device])))
+        ["cxi0", "cxi1"].map(|device| printed(&self.enter(&[client(), "nid", device])))
     }
 
     /// Returns whether nothing but services is left on any NIC.
@@ -363,31 +295,10 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Returns whether the tests are to run at full length.
-pub fn full() -> bool {
-    std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
-}
-
 /// Returns the length of a soak: `CXI_TEST_SECONDS`, ten minutes at full length, or as many
 /// seconds.
 pub fn soak_length(seconds: u64) -> Duration {
     let said = std::env::var("CXI_TEST_SECONDS").ok();
     let said = said.map(|text| text.parse().expect("CXI_TEST_SECONDS is a number"));
     Duration::from_secs(said.unwrap_or(if full() { 600 } else { seconds }))
-}
-
-/// Returns whether this process is root.
-pub fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
-}
-
-/// Pseudorandom numbers that are the same in each run.
-pub struct Random(pub u32);
-
-impl Random {
-    /// The next one.
-    pub fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (self.0 >> 8) as usize % end
-    }
 }

@@ -1,24 +1,42 @@
 //! The command `cxi-mock` for tests.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::process::{Command, Output};
 use std::sync::LazyLock;
 
-use super::SERVER;
+use cxi_test_kit::{Directory, skip};
+
+use super::limit::start;
+
+macro_rules! programs {
+    ($($(#[$doc:meta])* $function:ident: $name:literal;)*) => { $(
+        $(#[$doc])*
+        pub fn $function() -> &'static str {
+            static PATH: LazyLock<String> = LazyLock::new(|| built($name));
+            &PATH
+        }
+    )* };
+}
+
+programs! {
+    /// The command `cxi-mock`.
+    cxi_mock: "mock-server";
+    /// A program for a node.
+    client: "mock-client";
+}
+
+/// The path of a program that cargo has built for the tests of this package: they run in a directory
+/// below it.
+fn built(name: &str) -> String {
+    let test = std::env::current_exe().expect("this program has a path");
+    let path =
+        test.parent().and_then(|directory| directory.parent()).expect("a directory").join(name);
+    assert!(path.exists(), "{} is missing: cargo builds it with the tests", path.display());
+    path.display().to_string()
+}
 
 /// Exit status of a server where the machine lacks something.
 const MISSING: i32 = 77;
-
-/// Reports to `.ci/run`, past the test harness, that a test cannot run here.
-pub fn skip(why: &str) {
-    let thread = std::thread::current();
-    let name = thread.name().unwrap_or("a test");
-    let words: Vec<_> = why.split_whitespace().collect();
-    // In one piece: other tests write, too.
-    let line = format!("SKIPPED {name}: {}\n", words.join(" "));
-    let _ = std::io::stderr().write_all(line.as_bytes());
-}
 
 /// Asks the server whether something can be had here: its reasons if not.
 fn what_forbids(arguments: &[&str]) -> Option<String> {
@@ -30,6 +48,7 @@ fn what_forbids(arguments: &[&str]) -> Option<String> {
 
 /// Returns whether nothing forbids something, and reports what does.
 fn is_allowed(misses: Option<&String>) -> bool {
+    start();
     if let Some(why) = misses {
         skip(why);
     }
@@ -46,18 +65,18 @@ pub fn possible() -> bool {
 /// Returns whether programs on a node can map windows here; reports why not.
 pub fn windows() -> bool {
     static WINDOWS: LazyLock<String> = LazyLock::new(|| {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let dir = directory.path().join("node").display().to_string();
+        let directory = Directory::new();
+        let dir = directory.join("node");
         // The first open file of a device finds that out.
         let look = "exec 3<> /dev/cxi0; exec \"$0\" ctl state";
-        let output = run(&["--dir", &dir, "--", "sh", "-c", look, SERVER]);
+        let output = run(&["--dir", &dir, "--", "sh", "-c", look, cxi_mock()]);
         let state: serde_json::Value = serde_json::from_str(&printed(&output)).expect("JSON");
         let windows = state["nics"][0]["windows"].as_str().expect("a text");
         windows.to_owned()
     });
     let mappable = *WINDOWS == "mappable";
     if !mappable {
-        skip(&format!("the kernel passes no windows through: {}", *WINDOWS));
+        skip(format_args!("the kernel passes no windows through: {}", *WINDOWS));
     }
     mappable
 }
@@ -78,7 +97,8 @@ pub fn doors() -> Vec<&'static str> {
 
 /// The server with these arguments.
 pub fn server(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
-    let mut command = Command::new(SERVER);
+    start();
+    let mut command = Command::new(cxi_mock());
     command.args(arguments);
     for variable in ["CXI_MOCK_DIR", "CXI_MOCK_NODE", "CXI_NODE"] {
         command.env_remove(variable);
