@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
+use cxi_test_kit::Directory;
+use cxi_tests::node::cxi_mock;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-
-const CXI_MOCK: &str = env!("CARGO_BIN_EXE_mock-server");
 
 fn get(url: &str, path: &str) -> String {
     let address = url.strip_prefix("http://").unwrap();
@@ -21,11 +21,10 @@ fn get(url: &str, path: &str) -> String {
 
 #[test]
 fn it_serves_until_it_is_ended() {
-    let files = tempfile::TempDir::new().unwrap();
-    let config = files.path().join("config.json");
-    std::fs::write(&config, r#"{"prefix": "/apis/fm", "settings": {"addresses": [1, 9]}}"#)
-        .unwrap();
-    let mut server = Command::new(CXI_MOCK)
+    let files = Directory::new();
+    let config = r#"{"prefix": "/apis/fm", "settings": {"addresses": [1, 9]}}"#;
+    let config = files.write("config.json", config);
+    let mut server = Command::new(cxi_mock())
         .args(["fabric-manager", "--config"])
         .arg(&config)
         .stdout(Stdio::piped())
@@ -52,11 +51,11 @@ fn it_serves_until_it_is_ended() {
 
 #[test]
 fn a_wrong_configuration_is_refused() {
-    let files = tempfile::TempDir::new().unwrap();
-    let config = files.path().join("config.json");
+    let files = Directory::new();
     let run = |text: &str| {
-        std::fs::write(&config, text).unwrap();
-        let run = Command::new(CXI_MOCK).args(["fabric-manager", "--config"]).arg(&config).output();
+        let config = files.write("config.json", text);
+        let run =
+            Command::new(cxi_mock()).args(["fabric-manager", "--config"]).arg(&config).output();
         let output = run.unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
