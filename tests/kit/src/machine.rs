@@ -1,4 +1,4 @@
-//! What a machine has and what its user may do, and what a run of the tests is to be.
+//! Abilities of the machine and of its user, and the length of a run of the tests.
 
 use std::fmt::Display;
 use std::fs;

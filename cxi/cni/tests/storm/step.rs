@@ -107,7 +107,7 @@ pub(crate) enum Mishap {
     Meanwhile(u32, Act),
 }
 
-/// What happens in a sequence.
+/// Choices in a sequence, which follow from a seed.
 pub(crate) struct Dice(Random);
 
 impl Dice {
