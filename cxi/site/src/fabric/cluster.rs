@@ -14,12 +14,12 @@ use crate::JobId;
 /// read strictly.
 ///
 /// ```
+/// use cxi_site::JobId;
 /// use cxi_site::fabric::ClusterName;
 ///
 /// let alpha: ClusterName = "alpha".parse()?;
-/// assert_eq!(alpha.job("alpha-17").map(|job| job.to_string()), Some("17".to_owned()));
-/// assert_eq!(alpha.job("alpha1-17"), None);
-/// assert_eq!(alpha.job("alpha-beta-17"), None);
+/// assert_eq!(alpha.reservation(&JobId::new("17")?)?.to_string(), "alpha-17");
+/// assert!(alpha.reservation(&JobId::new("beta-17")?).is_err());
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,5 +75,19 @@ impl ClusterName {
         let (cluster, job) = reservation.rsplit_once('-')?;
         let job = JobId::new(job).ok()?;
         (cluster == self.0.as_str() && !job.as_str().contains(['/', '#'])).then_some(job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reservation_is_that_of_the_whole_name_before_the_last_hyphen() {
+        let alpha: ClusterName = "alpha".parse().unwrap();
+        assert_eq!(alpha.job("alpha-17"), Some(JobId::new("17").unwrap()));
+        for others in ["alpha1-17", "alpha-beta-17", "alpha", "-17", "alpha-"] {
+            assert_eq!(alpha.job(others), None, "{others}");
+        }
     }
 }
