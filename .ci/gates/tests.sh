@@ -35,23 +35,10 @@ tests_as_others() {
     done
 }
 
-# Programs that must not compile: tests that build all dependencies once more. They are not counted.
-must_not_compile() {
-    counted nice env LLVM_PROFILE_FILE=/dev/null cargo test --package cxi --package cxi-data --test lni --test data -- --ignored compile
-}
-
-# Most of their time tests wait, so the runs as others, and then what takes a processor for minutes, share the
-# processors with the first one.
-tests_beside() {
-    tests_as_others "$@"
-    must_not_compile
-}
-
 # tests_end AS: what such a run has said, and its end.
 tests_end() {
-    until [ -s "$logs/$1.status" ] || ! kill -0 "${beside_process[what must not compile]}"; do sleep 1; done
     cat "$logs/$1"
-    tests_log "$1" "$(cat "$logs/$1.status" || echo 1)"
+    tests_log "$1" "$(cat "$logs/$1.status")"
 }
 
 # The command of the README that a new user runs first.
@@ -90,11 +77,17 @@ else
         others+=("as an ordinary user" "$user" fuse "as an ordinary user, without FUSE" "$user" no-fuse)
     fi
 fi
-beside "what must not compile" tests_beside "${others[@]}"
+# Most of their time tests wait, so the runs as others share the processors with the first one.
+tests_as_others "${others[@]}" &
+running=$!
 step "tests" all_tests
+wait "$running"
 for ((at = 0; at < ${#others[@]}; at += 3)); do
     step "tests ${others[at]}" tests_end "${others[at]}"
 done
+# Programs that must not compile: tests that build all dependencies once more. They are not counted.
+beside "what must not compile" counted env LLVM_PROFILE_FILE=/dev/null \
+    cargo test --package cxi --package cxi-data --test lni --test data -- --ignored compile
 step "main job" main_job
 beside "response in release mode" release_response
 if has_cc; then
