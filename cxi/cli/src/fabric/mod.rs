@@ -254,9 +254,9 @@ fn judges<'a>(
     arrivals: &BTreeMap<NodeName, Result<Arrival, String>>,
 ) -> Vec<&'a NodeName> {
     let has_address = |node: &&NodeName| {
-        let nics =
-            arrivals.get(*node).into_iter().flatten().flat_map(|arrival| arrival.nics.values());
-        nics.into_iter().any(|nic| matches!(nic, NicArrival::Address { .. }))
+        let arrived = arrivals.get(*node).into_iter().flatten();
+        let mut nics = arrived.flat_map(|arrival| arrival.nics.values());
+        nics.any(|nic| matches!(nic, NicArrival::Address { .. }))
     };
     let able: Vec<&NodeName> = start.came.iter().filter(has_address).collect();
     if able.is_empty() { start.came.iter().collect() } else { able }

@@ -70,13 +70,13 @@ impl Terms {
     /// Time that a node takes that reaches nobody, or as many as it asks again; or that gets each answer just before
     /// it would ask again.
     pub(super) fn longest(&self) -> Duration {
-        let rest = u32::try_from(self.partners.saturating_sub(SILENT)).unwrap_or(u32::MAX);
-        let patient = u32::try_from(self.partners.min(SILENT)).unwrap_or(u32::MAX);
-        let patient = self.silence.saturating_mul(patient);
-        let nobody = patient.saturating_add((self.silence / HASTE).saturating_mul(rest));
-        let questions =
-            u32::try_from(self.partners).unwrap_or(u32::MAX).saturating_mul(self.pings.get());
-        let late = RETRY.saturating_mul(questions);
+        let times = |time: Duration, nodes: usize| {
+            time.saturating_mul(u32::try_from(nodes).unwrap_or(u32::MAX))
+        };
+        let patient = times(self.silence, self.partners.min(SILENT));
+        let hasty = times(self.silence / HASTE, self.partners.saturating_sub(SILENT));
+        let nobody = patient.saturating_add(hasty);
+        let late = times(RETRY.saturating_mul(self.pings.get()), self.partners);
         nobody.max(patient.saturating_mul(2)).max(late)
     }
 }
