@@ -39,10 +39,12 @@ use cxi_site::proc::ProcFs;
 
 mod memory;
 mod network;
+mod program;
 mod resources;
 
 pub use memory::ContiguousMemory;
-pub use network::{GivenVni, Network, NicNetwork, Program};
+pub use network::{Network, NicNetwork};
+pub use program::{GivenVni, Program};
 pub(super) use resources::is_idle;
 
 /// Explanation of a failure: its reasons, the services that are in the way, and the remedy.
